@@ -1,0 +1,186 @@
+"""The words of the places side: endpoints, calls, footprints, assurances, tiers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import IntEnum, StrEnum
+
+from regions.countries import Countries
+from regions.places import PlaceError, PlaceSet
+
+
+class Tier(IntEnum):
+    """How large a model is; a request's tier floor and ceiling compare with `<`."""
+
+    SMALL = 1
+    MEDIUM = 2
+    LARGE = 3
+
+    @classmethod
+    def named(cls, name: str) -> Tier:
+        """The tier called `small`, `medium` or `large`.
+
+        Raises:
+            ValueError: another name.
+        """
+        try:
+            return cls[name.upper()]
+        except KeyError:
+            known = ", ".join(t.label for t in cls)
+            raise ValueError(f"tier `{name}` is not known; use one of {known}") from None
+
+    @property
+    def label(self) -> str:
+        return self.name.lower()
+
+
+class Axis(StrEnum):
+    """The three axes of a footprint, of a grant and of a rule."""
+
+    PROCESS = "process"
+    RETAIN = "retain"
+    OPERATE = "operate"
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """One sourced statement a footprint relies on.
+
+    `checked_on` is an ISO date, `until` seconds since the epoch after which the fact
+    reads as unknown (`None`: it does not age).
+    """
+
+    axis: Axis
+    statement: str
+    source: str
+    checked_on: str = ""
+    until: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Retention:
+    """What a provider keeps of a call: nothing, something in known places, or unknown."""
+
+    mask: int
+    source: str
+
+    @classmethod
+    def nothing(cls, source: str) -> Retention:
+        """Nothing is kept; a claim as strong as that must name its source."""
+        if not source:
+            raise PlaceError("`retain: nothing` needs a source: say how it is known")
+        return cls(0, source)
+
+    @classmethod
+    def within(cls, places: PlaceSet, source: str) -> Retention:
+        """Something is kept, in these places."""
+        if not places:
+            raise PlaceError("an empty set of places retains nothing; say `nothing` and its source")
+        return cls(places.mask, source)
+
+    @property
+    def is_nothing(self) -> bool:
+        return self.mask == 0
+
+
+@dataclass(frozen=True, slots=True)
+class Footprint:
+    """Where one call of one endpoint is processed, kept, and who operates it.
+
+    `process` holds at least one atom. A footprint with `missing` facts has the unknown on
+    the axis concerned: the names say what would have to be declared or resolved.
+    `good_until` is the earliest end of a fact relied on, in seconds since the epoch.
+    """
+
+    process: PlaceSet
+    retain: Retention
+    operate: Countries
+    facts: tuple[Fact, ...] = ()
+    missing: tuple[str, ...] = ()
+    good_until: float | None = None
+
+    def __post_init__(self) -> None:
+        if not self.process:
+            raise PlaceError("a footprint processes somewhere; an empty `process` is not known yet")
+        if not self.operate.mask:
+            raise PlaceError("a footprint has an operator; an empty `operate` is not known yet")
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """What of a request body decides where its bytes go. Equal shapes, equal footprint.
+
+    Attributes:
+        surface: what is asked: `chat.completions`, `responses`, `messages`, …
+        parameters: top-level parameter names the client sent.
+        movers: parts that move bytes, by their names in the parameter table:
+            `url_input`, `hosted_tool:web_search`, `remote_mcp`, `stored`, …
+        features: capabilities the answer needs: `tools`, `json_schema`, `images`, `stream`.
+    """
+
+    surface: str
+    parameters: frozenset[str] = frozenset()
+    movers: frozenset[str] = frozenset()
+    features: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Assurance:
+    """A named, evidenced fact about an endpoint as contracted. Lapsed is not held."""
+
+    name: str
+    evidence: str
+    approved_by: str
+    until: float | None = None
+
+    def held(self, now: float) -> bool:
+        return self.until is None or now < self.until
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """US dollars per million tokens; `None` where not known."""
+
+    input: float | None = None
+    output: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """One callable deployment of one model.
+
+    Attributes:
+        name: the operator's name for it.
+        kind: which provider file speaks to it: `vllm`, `openai`, `bedrock`, …
+        provider: whose places it runs in: `self`, `aws`, `azure`, …
+        model: the model id the provider is asked for (never shown to the client).
+        tiers are a model's business; an endpoint knows none.
+        source: the region it is called in, by region id; `None` where a host says all.
+        urls: base URLs, one per replica; empty when the provider file derives the host.
+        settings: further kind-specific settings, all text: the place parameters too
+            (`guardrail`, `inference_geo`, `project`, `retention_mode`, …).
+        operate, retain: the operator's own statements, for self-operated endpoints.
+        allow_parameters: parameters a managed endpoint may be sent beyond its table.
+        context_tokens: the context window; `None` where not declared.
+        features: capabilities: `tools`, `json_schema`, `images`, …
+        surfaces: surfaces it speaks natively.
+    """
+
+    name: str
+    kind: str
+    provider: str
+    model: str
+    source: str | None = None
+    urls: tuple[str, ...] = ()
+    settings: Mapping[str, str] = field(default_factory=dict)
+    operate: tuple[str, ...] | None = None
+    retain: str | None = None
+    allow_parameters: frozenset[str] = frozenset()
+    context_tokens: int | None = None
+    features: frozenset[str] = frozenset()
+    surfaces: frozenset[str] = frozenset({"chat.completions"})
+    price: Price = Price()
+    assurances: tuple[Assurance, ...] = ()
+    credentials: str | None = None
+    self_operated: bool = False
