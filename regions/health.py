@@ -1,0 +1,165 @@
+"""Health of replicas, learned from what happens to requests. Pure: time is passed in.
+
+Every bad mark is a lease that ends by itself; a missing signal means unknown, not ill. A
+429 is load, not illness. A client's own 4xx never counts. After a mark ends, one request
+at a time is let through as a trial, and a replica that recovers is given load in steps.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+
+
+class Sign(IntEnum):
+    """What one attempt said about a replica."""
+
+    OK = 0
+    """Content came."""
+    CLIENT = 1
+    """The client's own mistake, or the client left: says nothing."""
+    LOAD = 2
+    """429 and the like: full or limited, not ill."""
+    ILL = 3
+    """5xx, a broken answer, a cut stream."""
+    DEAD = 4
+    """Refused, unreachable, or silent past its time."""
+
+
+class Standing(IntEnum):
+    """How a replica stands now; lower goes first."""
+
+    GOOD = 0
+    TRIAL = 1
+    LOADED = 2
+    MARKED = 3
+
+
+@dataclass(frozen=True, slots=True)
+class HealthSettings:
+    """Thresholds. Times in seconds.
+
+    `failures`: ill signs in a row that mark a replica (a dead sign marks at once);
+    `lease`, `lease_max`: how long a mark lasts, doubling with each in a row;
+    `trial`: how long one trial may hold the door; `ramp`: time to full load again;
+    `load_max`: the longest a 429's Retry-After is honoured.
+    """
+
+    failures: int = 3
+    lease: float = 1.0
+    lease_max: float = 30.0
+    trial: float = 5.0
+    ramp: float = 5.0
+    load: float = 1.0
+    load_max: float = 60.0
+
+
+@dataclass(slots=True)
+class _Record:
+    ill: int = 0
+    marks: int = 0
+    marked_until: float = 0.0
+    loaded_until: float = 0.0
+    trial_until: float = 0.0
+    recovered: float = float("-inf")
+    last_sign: float = float("-inf")
+
+
+class HealthBook:
+    """What is known of every replica, by its key (`endpoint` or `endpoint/replica`)."""
+
+    __slots__ = ("_records", "_settings")
+
+    def __init__(self, settings: HealthSettings | None = None) -> None:
+        self._settings = settings or HealthSettings()
+        self._records: dict[str, _Record] = {}
+
+    def observe(self, key: str, sign: Sign, now: float, retry_after: float | None = None) -> None:
+        """Learn from one attempt. `retry_after` in seconds, for `Sign.LOAD`."""
+        if sign is Sign.CLIENT:
+            self._end_trial(key)
+            return
+        record = self._records.setdefault(key, _Record())
+        record.last_sign = now
+        if sign is Sign.OK:
+            self._recover(record, now)
+        elif sign is Sign.LOAD:
+            self._load(record, now, retry_after)
+        else:
+            self._ill(record, sign, now)
+
+    def standing(self, key: str, now: float) -> Standing:
+        """How the replica stands; one that nothing is known of is good."""
+        record = self._records.get(key)
+        if record is None:
+            return Standing.GOOD
+        if now < record.marked_until or now < record.trial_until:
+            return Standing.MARKED
+        if record.marks:
+            return Standing.TRIAL
+        return Standing.LOADED if now < record.loaded_until else Standing.GOOD
+
+    def start(self, key: str, now: float) -> None:
+        """An attempt begins: a replica on trial lets no other through until it ends."""
+        record = self._records.get(key)
+        if record is not None and record.marks and now >= record.marked_until:
+            record.trial_until = now + self._settings.trial
+
+    def share(self, key: str, now: float) -> float:
+        """The share of its usual load a replica should get, 0.1 to 1, after a recovery."""
+        record = self._records.get(key)
+        if record is None:
+            return 1.0
+        age = (now - record.recovered) / self._settings.ramp
+        return 1.0 if age >= 1 else max(0.1, age)
+
+    def retry_in(self, key: str, now: float) -> float:
+        """Seconds until the replica's mark or load lease ends; 0 when it may be tried."""
+        record = self._records.get(key)
+        if record is None:
+            return 0.0
+        return max(0.0, record.marked_until - now, record.loaded_until - now)
+
+    def mark(self, key: str, now: float, lease: float) -> None:
+        """A mark from outside the request path, as a failed probe; it ends like any other."""
+        record = self._records.setdefault(key, _Record())
+        record.marks = max(1, record.marks)
+        record.marked_until = max(record.marked_until, now + lease)
+
+    def forget(self, keep: frozenset[str]) -> None:
+        """Drop what is known of replicas that are no longer configured."""
+        for key in self._records.keys() - keep:
+            del self._records[key]
+
+    def marked(self, now: float) -> tuple[str, ...]:
+        """The keys under a mark, in order."""
+        return tuple(sorted(k for k, r in self._records.items() if now < r.marked_until))
+
+    # ----------------------------------------------------------------------------------
+
+    def _recover(self, record: _Record, now: float) -> None:
+        if record.marks:
+            record.recovered = now
+        record.ill = record.marks = 0
+        record.marked_until = record.trial_until = 0.0
+
+    def _load(self, record: _Record, now: float, retry_after: float | None) -> None:
+        record.trial_until = 0.0
+        wait = self._settings.load if retry_after is None else retry_after
+        record.loaded_until = max(record.loaded_until, now + min(wait, self._settings.load_max))
+
+    def _ill(self, record: _Record, sign: Sign, now: float) -> None:
+        settings = self._settings
+        record.ill += 1
+        failed_trial = record.marks > 0
+        record.trial_until = 0.0
+        if sign is Sign.DEAD or failed_trial or record.ill >= settings.failures:
+            lease = min(settings.lease * 2 ** min(record.marks, 16), settings.lease_max)
+            record.marked_until = now + lease
+            record.marks += 1
+            record.ill = 0
+
+    def _end_trial(self, key: str) -> None:
+        record = self._records.get(key)
+        if record is not None:
+            record.trial_until = 0.0

@@ -1,0 +1,185 @@
+"""Step 1, authenticate: an API key → who is asking.
+
+Keys are stored as SHA-256 digests. A key holds 256 random bits, so a plain digest can't
+be searched. A wrong key is only ever shown by a short fingerprint of its digest.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Annotated, Final
+
+from pydantic import Field
+
+from regions.document import Document, validate
+from router.config import Strict
+from router.errors import RequestError
+
+PREFIX: Final = "dom-"
+ROLES: Final = ("application", "auditor", "operator")
+MAX_KEY: Final = 512
+
+
+@dataclass(frozen=True, slots=True)
+class Principal:
+    """Who is asking: `key` is the key's public id, never the key."""
+
+    key: str
+    tenant: str
+    app: str | None = None
+    role: str = "application"
+    concurrency: int | None = None
+    attributes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Home:
+    """A key that belongs to a router elsewhere: all this router may know of it."""
+
+    key: str
+    region: str
+    url: str
+
+
+@dataclass(frozen=True, slots=True)
+class StoredKey:
+    """A line of the keys file: the digest and what it stands for."""
+
+    digest: bytes
+    holder: Principal | Home
+    expires: float | None = None
+
+
+class KeyLine(Strict):
+    """One key as written in `keys.yaml`."""
+
+    id: Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,64}$")]
+    sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+    tenant: str | None = None
+    app: str | None = None
+    role: Annotated[str, Field(pattern=rf"^({'|'.join(ROLES)})$")] = "application"
+    expires: Annotated[float, Field(gt=0)] | None = None
+    concurrency: Annotated[int, Field(ge=1)] | None = None
+    attributes: Mapping[str, tuple[str, ...]] = Field(default_factory=dict)
+    home_region: str | None = None
+    home_url: str | None = None
+
+
+class KeysFile(Strict):
+    """`keys.yaml`."""
+
+    version: Annotated[str, Field(pattern=r"^1$")]
+    keys: tuple[KeyLine, ...] = ()
+
+
+class KeyRing:
+    """The keys of one snapshot, found by digest."""
+
+    __slots__ = ("_keys", "digest")
+
+    def __init__(self, keys: Iterable[StoredKey]) -> None:
+        self._keys = {key.digest: key for key in keys}
+        text = b"".join(sorted(self._keys))
+        self.digest: str = hashlib.sha256(text).hexdigest()
+
+    def __len__(self) -> int:
+        return len(self._keys)
+
+    @property
+    def holders(self) -> tuple[Principal | Home, ...]:
+        return tuple(key.holder for key in self._keys.values())
+
+    def find(self, key: str, now: float) -> Principal | Home:
+        """Who holds this key.
+
+        Raises:
+            RequestError: unknown or expired; only a fingerprint of the key is shown.
+        """
+        digest = hashlib.sha256(key.encode("utf-8", "surrogatepass")).digest()
+        stored = self._keys.get(digest)
+        # The look-up is by digest, so its timing says nothing about the key itself; the
+        # comparison keeps that true should the look-up ever change.
+        if stored is None or not hmac.compare_digest(stored.digest, digest):
+            raise RequestError(
+                "invalid_api_key",
+                f"no such api key (fingerprint `{digest.hex()[:8]}`); "
+                "check the key, or ask the operator for one",
+            )
+        if stored.expires is not None and now >= stored.expires:
+            raise RequestError(
+                "expired_api_key",
+                f"api key `{stored.holder.key}` has expired; ask the operator for a new one",
+            )
+        return stored.holder
+
+
+def authenticate(
+    header: Callable[[bytes], bytes | None], ring: KeyRing, now: float
+) -> Principal | Home:
+    """The holder of the key in `authorization: Bearer …` or `x-api-key`.
+
+    Args:
+        header: a request header's value by its lower-case name, or `None`.
+        ring: the snapshot's keys.
+        now: seconds since the epoch.
+
+    Raises:
+        RequestError: no key, or one that doesn't work.
+    """
+    return ring.find(_bearer(header), now)
+
+
+def _bearer(header: Callable[[bytes], bytes | None]) -> str:
+    value = header(b"authorization")
+    if value is not None:
+        scheme, _, key = value.partition(b" ")
+        if scheme.lower() != b"bearer":
+            raise RequestError("missing_api_key", "send the api key as `authorization: Bearer KEY`")
+        value = key.strip()
+    else:
+        value = header(b"x-api-key")
+    if not value:
+        raise RequestError("missing_api_key", "no api key; send `authorization: Bearer KEY`")
+    return value[:MAX_KEY].decode("latin-1")
+
+
+def load_keys(text: bytes, name: str) -> KeyRing:
+    """The ring written in a keys file.
+
+    Raises:
+        DocumentErrors: every fault, each with its line.
+        ValueError: two lines with one id or digest, or a line without tenant and home.
+    """
+    lines = validate(Document.parse(text, name), KeysFile).keys
+    _refuse_repeated(name, "id", (line.id for line in lines))
+    _refuse_repeated(name, "sha256", (line.sha256 for line in lines))
+    return KeyRing(_stored(name, line) for line in lines)
+
+
+def _refuse_repeated(name: str, what: str, values: Iterable[str]) -> None:
+    seen: set[str] = set()
+    for value in values:
+        if value in seen:
+            raise ValueError(f"{name}: {what} `{value}` stands twice")
+        seen.add(value)
+
+
+def _stored(name: str, line: KeyLine) -> StoredKey:
+    digest = bytes.fromhex(line.sha256)
+    if line.tenant is None:
+        if line.home_region is None or line.home_url is None:
+            raise ValueError(f"{name}: key `{line.id}` needs a tenant, or home_region and home_url")
+        return StoredKey(digest, Home(line.id, line.home_region, line.home_url), line.expires)
+    holder = Principal(
+        line.id, line.tenant, line.app, line.role, line.concurrency, dict(line.attributes)
+    )
+    return StoredKey(digest, holder, line.expires)
+
+
+def new_key(entropy: Callable[[int], bytes]) -> tuple[str, str]:
+    """A fresh key and its SHA-256 in hex; the key is shown once and never stored."""
+    key = PREFIX + entropy(32).hex()
+    return key, hashlib.sha256(key.encode()).hexdigest()

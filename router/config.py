@@ -1,0 +1,205 @@
+"""`domicile.yaml`: the router's own settings, checked as a whole before anything starts.
+
+What can widen a boundary (regions, tenants, endpoints, rules, …) is not here: it lives in
+the baseline files this one lists. Secrets stand here only by reference.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Final
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
+
+from regions.document import Document, validate
+
+SEARCH: Final = ("domicile.yaml", "/etc/domicile/domicile.yaml")
+VARIABLE: Final = "DOMICILE_CONFIG"
+
+_SIZES: Final = {"b": 1, "kib": 1 << 10, "mib": 1 << 20, "gib": 1 << 30}
+_TIMES: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0, "y": 31557600.0}
+_NUMBER_UNIT: Final = re.compile(r"(\d+(?:\.\d+)?)\s*([A-Za-z]+)")
+
+
+class ConfigError(Exception):
+    """A configuration that can't be used; the message says where and what to do."""
+
+
+def size(text: str) -> int:
+    """Bytes of `20MiB`, `512KiB`, `100b`.
+
+    Raises:
+        ValueError: not a number and one of the units.
+    """
+    return int(_measure(text, _SIZES, "20MiB"))
+
+
+def duration(text: str) -> float:
+    """Seconds of `300s`, `250ms`, `10m`, `2h`, `90d`, `3y`.
+
+    Raises:
+        ValueError: not a number and one of the units.
+    """
+    return _measure(text, _TIMES, "300s")
+
+
+def _measure(text: str, units: Mapping[str, float], example: str) -> float:
+    found = _NUMBER_UNIT.fullmatch(str(text).strip())
+    unit = units.get(found.group(2).lower()) if found else None
+    if found is None or unit is None:
+        raise ValueError(f"`{text}` needs a number and a unit of {', '.join(units)}, as {example}")
+    return float(found.group(1)) * unit
+
+
+def _reference(text: str) -> str:
+    if not text.startswith(("env:", "file:", "aws-secret:")):
+        raise ValueError("a secret stands here only by reference: `env:NAME` or `file:PATH`")
+    return text
+
+
+def _address(text: str) -> tuple[str, int]:
+    host, colon, port = str(text).rpartition(":")
+    if not colon or not port.isdigit() or int(port) > 65535:
+        raise ValueError(f"`{text}` is not HOST:PORT, as 127.0.0.1:8080")
+    return host.strip("[]"), int(port)
+
+
+Duration = Annotated[float, BeforeValidator(duration), Field(gt=0)]
+Size = Annotated[int, BeforeValidator(size), Field(gt=0)]
+Secret = Annotated[str, AfterValidator(_reference)]
+Address = Annotated[tuple[str, int], BeforeValidator(_address)]
+
+
+class Strict(BaseModel):
+    """Unknown keys are errors: a setting read nowhere must not look as if it worked."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Peer(Strict):
+    """Another router of the same operator, in another place."""
+
+    region: str
+    url: str
+
+
+class Limits(Strict):
+    """What one request may cost the router.
+
+    `deadline`: a request's total; `connect`: one TCP and TLS set-up; `first_token`: from
+    sent to first content; `idle`: between two chunks; `attempts`: endpoints tried at most;
+    `concurrency`: open requests per key, where the key sets none.
+    """
+
+    body: Size = 20 << 20
+    deadline: Duration = 300.0
+    queue: Duration = 10.0
+    drain: Duration = 120.0
+    connect: Duration = 3.0
+    first_token: Duration = 60.0
+    idle: Duration = 60.0
+    attempts: Annotated[int, Field(ge=1, le=16)] = 4
+    concurrency: Annotated[int, Field(ge=1)] = 256
+
+
+class RouterSection(Strict):
+    """Who this router is and where it runs."""
+
+    id: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]{0,62}$")]
+    region: str
+    listen: Address = ("127.0.0.1", 8080)
+    admin: Address = ("127.0.0.1", 9090)
+    workers: Annotated[int, Field(ge=1, le=256)] = 1
+    peers: tuple[Peer, ...] = ()
+    limits: Limits = Limits()
+
+
+class KeysSection(Strict):
+    """Where the hashed API keys are."""
+
+    file: str
+
+
+class PoliciesSection(Strict):
+    """The baseline files (all that can widen), the rule files, and who must have signed."""
+
+    baseline: tuple[str, ...]
+    rules: tuple[str, ...] = ()
+    signed_by: tuple[str, ...] = ()
+    signatures: Annotated[int, Field(ge=1)] = 1
+
+
+class LogSection(Strict):
+    """Where the region log goes and who signs its tree heads."""
+
+    dir: str
+    signing_key: Secret
+    durability: Annotated[str, Field(pattern=r"^(local|replicated)$")] = "local"
+    anchor: Mapping[str, str] | None = None
+    seal: Mapping[str, str] | None = None
+
+
+class StateSection(Strict):
+    """Shared state for limits; omitted for one process."""
+
+    redis: Secret
+    region: str
+
+
+class Config(Strict):
+    """The whole file."""
+
+    version: Annotated[str, Field(pattern=r"^1$")]
+    router: RouterSection
+    keys: KeysSection
+    policies: PoliciesSection
+    log: LogSection
+    state: StateSection | None = None
+
+
+def find(explicit: str | None, environment: Mapping[str, str]) -> Path:
+    """The configuration file to use: `--config`, `DOMICILE_CONFIG`, then the search path.
+
+    Raises:
+        ConfigError: none exists, or the one asked for doesn't.
+    """
+    asked = explicit or environment.get(VARIABLE)
+    if asked:
+        if not Path(asked).is_file():
+            raise ConfigError(f"no configuration at `{asked}`; `domicile init` writes one")
+        return Path(asked)
+    for place in SEARCH:
+        if Path(place).is_file():
+            return Path(place)
+    raise ConfigError(
+        f"no configuration in {', '.join(SEARCH)}; give --config, or run `domicile init`"
+    )
+
+
+def load(path: Path) -> Config:
+    """Read and check one file.
+
+    Raises:
+        DocumentErrors: every fault of the file, each with its line.
+    """
+    document = Document.parse(path.read_bytes(), str(path))
+    return validate(document, Config)
+
+
+def expand(patterns: tuple[str, ...], base: Path) -> tuple[Path, ...]:
+    """The files behind a list of paths and globs, relative to the configuration file.
+
+    Raises:
+        ConfigError: a pattern that finds nothing: a missing rule file must not pass silently.
+    """
+    found: list[Path] = []
+    for pattern in patterns:
+        here = Path(pattern)
+        root, rest = (Path("/"), here.relative_to("/")) if here.is_absolute() else (base, here)
+        matches = sorted(root.glob(str(rest)))
+        if not matches:
+            raise ConfigError(f"`{pattern}` matches no file below `{base}`")
+        found.extend(matches)
+    return tuple(found)

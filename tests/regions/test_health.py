@@ -1,0 +1,123 @@
+"""Health learned from attempts, on a clock that is only a number."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from regions.health import HealthBook, HealthSettings, Sign, Standing
+
+SETTINGS = HealthSettings(failures=3, lease=1, lease_max=8, trial=5, ramp=10)
+
+
+def book() -> HealthBook:
+    return HealthBook(SETTINGS)
+
+
+def test_nothing_known_is_good() -> None:
+    assert book().standing("a", 0) is Standing.GOOD
+
+
+def test_a_dead_sign_marks_at_once_and_the_mark_ends() -> None:
+    health = book()
+    health.observe("a", Sign.DEAD, 0)
+    assert health.standing("a", 0.5) is Standing.MARKED
+    assert health.retry_in("a", 0.5) == 0.5
+    assert health.standing("a", 1.0) is Standing.TRIAL
+
+
+def test_ill_signs_mark_only_in_a_row() -> None:
+    health = book()
+    for sign in (Sign.ILL, Sign.ILL, Sign.OK, Sign.ILL, Sign.ILL):
+        health.observe("a", sign, 0)
+    assert health.standing("a", 0) is Standing.GOOD
+    health.observe("a", Sign.ILL, 0)
+    assert health.standing("a", 0) is Standing.MARKED
+
+
+def test_one_trial_at_a_time() -> None:
+    health = book()
+    health.observe("a", Sign.DEAD, 0)
+    health.start("a", 2)
+    assert health.standing("a", 2) is Standing.MARKED
+    # A trial whose end is never heard of doesn't keep the door shut for ever.
+    assert health.standing("a", 7.1) is Standing.TRIAL
+
+
+def test_a_failed_trial_doubles_the_lease_up_to_the_cap() -> None:
+    health = book()
+    now, leases = 0.0, []
+    for _ in range(6):
+        health.observe("a", Sign.DEAD, now)
+        leases.append(health.retry_in("a", now))
+        now += leases[-1]
+    assert leases == [1, 2, 4, 8, 8, 8]
+
+
+def test_recovery_ramps() -> None:
+    health = book()
+    health.observe("a", Sign.DEAD, 0)
+    health.start("a", 1)
+    health.observe("a", Sign.OK, 2)
+    assert health.standing("a", 2) is Standing.GOOD
+    assert health.share("a", 2) == 0.1
+    assert health.share("a", 7) == 0.5
+    assert health.share("a", 12) == 1.0
+
+
+def test_load_is_not_illness() -> None:
+    health = book()
+    for _ in range(50):
+        health.observe("a", Sign.LOAD, 0, retry_after=4)
+    assert health.standing("a", 3.9) is Standing.LOADED
+    assert health.standing("a", 4) is Standing.GOOD
+    assert health.marked(1) == ()
+
+
+def test_a_hostile_retry_after_is_clamped() -> None:
+    health = book()
+    health.observe("a", Sign.LOAD, 0, retry_after=1e12)
+    assert health.retry_in("a", 0) == SETTINGS.load_max
+
+
+def test_client_mistakes_never_count() -> None:
+    health = book()
+    for _ in range(100):
+        health.observe("a", Sign.CLIENT, 0)
+    assert health.standing("a", 0) is Standing.GOOD
+
+
+def test_a_client_mistake_frees_the_trial() -> None:
+    health = book()
+    health.observe("a", Sign.DEAD, 0)
+    health.start("a", 2)
+    health.observe("a", Sign.CLIENT, 3)
+    assert health.standing("a", 3) is Standing.TRIAL
+
+
+def test_removed_replicas_are_forgotten() -> None:
+    health = book()
+    health.mark("a", 0, 5)
+    health.mark("b", 0, 5)
+    health.forget(frozenset({"b"}))
+    assert health.marked(1) == ("b",)
+
+
+@given(
+    st.lists(
+        st.tuples(st.sampled_from(Sign), st.floats(0, 100), st.none() | st.floats(0, 1e9)),
+        max_size=40,
+    )
+)
+def test_every_mark_ends(events: list[tuple[Sign, float, float | None]]) -> None:
+    health = book()
+    now = 0.0
+    for sign, step, retry_after in events:
+        now += step
+        health.start("a", now)
+        health.observe("a", sign, now, retry_after)
+    # No sequence of signs keeps a replica out for longer than its longest lease.
+    assert health.standing("a", now + SETTINGS.load_max + 0.001) in (
+        Standing.GOOD,
+        Standing.TRIAL,
+    )
