@@ -90,6 +90,7 @@ class KeyRing:
 
     @property
     def holders(self) -> tuple[Principal | Home, ...]:
+        """Everyone who holds a key."""
         return tuple(key.holder for key in self._keys.values())
 
     def find(self, key: str, now: float) -> Principal | Home:

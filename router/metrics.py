@@ -1,0 +1,159 @@
+"""Metrics as plain dicts, shown in the Prometheus text format when somebody asks.
+
+Recording costs a dict look-up; the exposition is rendered by `prometheus_client`. Label
+values come from closed sets only (steps, codes, endpoint names, directions): never from a
+client, so nobody can grow them.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
+from prometheus_client.metrics_core import Metric
+from prometheus_client.registry import Collector
+
+STEPS: Final = (
+    "authenticate", "admit", "classify", "decide", "grade", "filter",
+    "rank", "fulfil", "commit", "dispatch", "relay", "settle",
+)  # fmt: skip
+"""The twelve steps' names: in code, labels, audit fields, traces and the README figure."""
+
+SECONDS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0,
+                  30.0, 60.0, 120.0, 300.0)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Described:
+    """One metric: its full name, kind (`counter`, `gauge`, `histogram`), help and labels."""
+
+    name: str
+    kind: str
+    help: str
+    labels: tuple[str, ...] = ()
+
+
+ALL: Final = (
+    Described("domicile_requests_total", "counter", "Requests ended.", ("surface", "code")),
+    Described(
+        "domicile_attempts_total", "counter", "Attempts at an endpoint.", ("endpoint", "result")
+    ),
+    Described("domicile_tokens_total", "counter", "Tokens used.", ("endpoint", "direction")),
+    Described(
+        "domicile_refused_outside_total", "counter", "Candidates left out, by reason.", ("reason",)
+    ),
+    Described("domicile_misdirected_total", "counter", "421 answers, early and late.", ("when",)),
+    Described("domicile_failovers_total", "counter", "Requests answered by a later attempt.", ()),
+    Described("domicile_log_failures_total", "counter", "Commits that the region log refused.", ()),
+    Described(
+        "domicile_malformed_events_total",
+        "counter",
+        "Stream events that were no JSON.",
+        ("endpoint",),
+    ),
+    Described("domicile_open_requests", "gauge", "Requests open now.", ()),
+    Described("domicile_inflight_tokens", "gauge", "Tokens in flight, estimated.", ("endpoint",)),
+    Described("domicile_marked_replicas", "gauge", "Replicas under a bad mark.", ()),
+    Described("domicile_log_size", "gauge", "Entries in the region log.", ()),
+    Described(
+        "domicile_request_seconds",
+        "histogram",
+        "Time from arrival to end, in seconds.",
+        ("surface",),
+    ),
+    Described(
+        "domicile_first_content_seconds",
+        "histogram",
+        "From dispatch to first content.",
+        ("endpoint",),
+    ),
+    Described("domicile_own_seconds", "histogram", "The router's own time before dispatch.", ()),
+)
+
+Labels = tuple[str, ...]
+
+
+class Metrics:
+    """The counters, gauges and histograms of one process."""
+
+    __slots__ = ("_gauges", "_histograms", "_values")
+
+    def __init__(self) -> None:
+        self._values: dict[tuple[str, Labels], float] = {}
+        self._gauges: dict[tuple[str, Labels], float] = {}
+        self._histograms: dict[tuple[str, Labels], list[float]] = {}
+
+    def count(self, name: str, labels: Labels = (), by: float = 1) -> None:
+        """Add to a counter."""
+        key = (name, labels)
+        self._values[key] = self._values.get(key, 0) + by
+
+    def set(self, name: str, value: float, labels: Labels = ()) -> None:
+        """Set a gauge."""
+        self._gauges[name, labels] = value
+
+    def time(self, name: str, seconds: float, labels: Labels = ()) -> None:
+        """Record a duration in seconds."""
+        buckets = self._histograms.get((name, labels))
+        if buckets is None:
+            buckets = self._histograms[name, labels] = [0.0] * (len(SECONDS) + 2)
+        buckets[bisect_left(SECONDS, seconds)] += 1
+        buckets[-1] += seconds
+
+    def value(self, name: str, labels: Labels = ()) -> float:
+        """A counter's or gauge's value; 0 when never touched."""
+        return self._values.get((name, labels), self._gauges.get((name, labels), 0.0))
+
+    def render(self) -> bytes:
+        """The Prometheus text exposition."""
+        registry = CollectorRegistry(auto_describe=False)
+        registry.register(_Exposed(self))
+        return generate_latest(registry)
+
+    def families(self) -> Iterator[Metric]:
+        """Every described metric with its samples."""
+        for described in ALL:
+            yield self._family(described)
+
+    def _family(self, described: Described) -> Metric:
+        if described.kind == "histogram":
+            return self._histogram(described)
+        kind, source = _GAUGE, self._gauges
+        if described.kind == "counter":
+            kind, source = _COUNTER, self._values
+        family = kind(described.name, described.help, labels=described.labels)
+        for (name, labels), value in sorted(source.items()):
+            if name == described.name:
+                family.add_metric(labels, value)
+        return family
+
+    def _histogram(self, described: Described) -> Metric:
+        family = HistogramMetricFamily(described.name, described.help, labels=described.labels)
+        for (name, labels), counts in sorted(self._histograms.items()):
+            if name == described.name:
+                family.add_metric(labels, list(_cumulative(counts[:-1])), counts[-1])
+        return family
+
+
+_Simple = type[CounterMetricFamily] | type[GaugeMetricFamily]
+_COUNTER: Final[_Simple] = CounterMetricFamily
+_GAUGE: Final[_Simple] = GaugeMetricFamily
+
+
+class _Exposed(Collector):
+    def __init__(self, metrics: Metrics) -> None:
+        self._metrics = metrics
+
+    def collect(self) -> Iterable[Metric]:
+        return self._metrics.families()
+
+
+def _cumulative(counts: list[float]) -> Iterator[tuple[str, float]]:
+    total = 0.0
+    for bound, count in zip((*map(str, SECONDS), "+Inf"), counts, strict=True):
+        total += count
+        yield bound, total
