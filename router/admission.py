@@ -1,0 +1,118 @@
+"""Step 2, admit: own limits of the key, the body's size, one parse.
+
+Whatever is reserved here is given back when the request ends, by `Lease.close`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+import orjson
+
+from router.errors import RequestError
+
+MAX_HEADER: Final = 8192
+
+
+class Concurrency:
+    """Open requests per key, exact within one process."""
+
+    __slots__ = ("_open", "limit")
+
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        self._open: dict[str, int] = {}
+
+    def enter(self, key: str, limit: int | None) -> Lease:
+        """Take a place for one request.
+
+        Raises:
+            RequestError: the key has as many open requests as it may.
+        """
+        allowed = self.limit if limit is None else limit
+        count = self._open.get(key, 0)
+        if count >= allowed:
+            raise RequestError(
+                "concurrency_limit",
+                f"key `{key}` has {count} requests open, its limit; wait for one to end",
+                retry_after=1.0,
+            )
+        self._open[key] = count + 1
+        return Lease(self, key)
+
+    def leave(self, key: str) -> None:
+        """Give a place back."""
+        count = self._open[key] - 1
+        if count:
+            self._open[key] = count
+        else:
+            del self._open[key]
+
+    @property
+    def total(self) -> int:
+        """Requests open now, of all keys."""
+        return sum(self._open.values())
+
+
+class Lease:
+    """One request's place; closing it twice gives it back once."""
+
+    __slots__ = ("_key", "_limits")
+
+    def __init__(self, limits: Concurrency, key: str) -> None:
+        self._limits: Concurrency | None = limits
+        self._key = key
+
+    def close(self) -> None:
+        """Give the place back."""
+        limits, self._limits = self._limits, None
+        if limits is not None:
+            limits.leave(self._key)
+
+
+def parse(raw: bytes) -> Mapping[str, object]:
+    """The body as a JSON object: the one parse of a request.
+
+    Raises:
+        RequestError: no JSON, no UTF-8, too deep, or not an object. The parser's words
+            about the place of the fault hold none of the body's text.
+    """
+    if not raw:
+        raise RequestError("invalid_json", "the body is empty; send a JSON object")
+    try:
+        body: object = orjson.loads(raw)
+    except orjson.JSONDecodeError as error:
+        where = f"line {error.lineno} column {error.colno}"
+        raise RequestError("invalid_json", f"the body is no valid JSON, at {where}") from None
+    if not isinstance(body, dict):
+        raise RequestError("invalid_request", "the body must be a JSON object")
+    return body
+
+
+def require(body: Mapping[str, object], name: str, kind: type, what: str) -> object:
+    """A parameter that must be there and of one type.
+
+    Raises:
+        RequestError: missing, or of another type; names the parameter.
+    """
+    value = body.get(name)
+    if value is None:
+        raise RequestError("invalid_request", f"`{name}` is missing; it must be {what}", param=name)
+    if not isinstance(value, kind):
+        raise RequestError("invalid_request", f"`{name}` must be {what}", param=name)
+    return value
+
+
+def optional_flag(body: Mapping[str, object], name: str) -> bool:
+    """A parameter that may be absent or null, else true or false.
+
+    Raises:
+        RequestError: of another type.
+    """
+    value = body.get(name)
+    if value is None or value is False:
+        return False
+    if value is True:
+        return True
+    raise RequestError("invalid_request", f"`{name}` must be true or false", param=name)

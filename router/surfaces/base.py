@@ -1,0 +1,41 @@
+"""What a surface is: one API shape that clients speak."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from classifiers.view import PromptView
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What routing needs of a body: the model's public name, whether the answer is a
+    stream, and how many output tokens to expect."""
+
+    model: str
+    stream: bool
+    output_tokens: int
+
+
+class Surface(Protocol):
+    """One API shape: its name in policies and logs, its path, and how its bodies are read."""
+
+    @property
+    def name(self) -> str:
+        """The name in policies, logs and metrics."""
+        ...
+
+    @property
+    def path(self) -> str:
+        """The route it answers."""
+        ...
+
+    def read(self, body: Mapping[str, object]) -> Asked:
+        """Check what routing relies on. Raises RequestError."""
+        ...
+
+    def view(self, body: Mapping[str, object]) -> PromptView:
+        """What classifiers see of the body. Never raises."""
+        ...
