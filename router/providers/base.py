@@ -1,0 +1,228 @@
+"""What a provider file offers: how to ask one kind of endpoint, read its answer and its refusal.
+
+A provider holds no state and opens no connection. It turns an `Ask` into an
+`OutboundRequest`, upstream bytes into client bytes, and an upstream's error into a `Failure`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Protocol
+
+from regions.model import Endpoint
+from router.errors import RequestError
+from router.transport.messages import Headers, OutboundRequest, TlsFiles
+from router.usage import Usage
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """One client request, as a provider sees it.
+
+    Attributes:
+        surface: what was asked: `chat.completions`, `completions`, `responses`, …
+        body: the parsed body; never changed by a provider.
+        raw: the bytes `body` was parsed from.
+        stream: whether the client asked for events.
+        model: the public model name asked for, which the answer must carry.
+        request_id: our id of the request, sent as `x-request-id`.
+        record: the region log's entry, sent where a provider keeps call metadata.
+        created: seconds since the epoch, for answers that are built here.
+    """
+
+    surface: str
+    body: Mapping[str, object]
+    raw: bytes
+    stream: bool
+    model: str
+    request_id: str
+    record: str = ""
+    created: int = 0
+
+    @property
+    def wants_usage(self) -> bool:
+        """Whether the client asked for usage in the stream."""
+        options = self.body.get("stream_options")
+        return isinstance(options, Mapping) and options.get("include_usage") is True
+
+
+@dataclass(frozen=True, slots=True)
+class Bearer:
+    """A bearer token, as an API key; its text stays out of `repr`."""
+
+    token: str = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class AwsKeys:
+    """AWS credentials, resolved before the request; their text stays out of `repr`."""
+
+    access_key: str = field(repr=False)
+    secret_key: str = field(repr=False)
+    session_token: str | None = field(default=None, repr=False)
+
+
+Credential = Bearer | AwsKeys
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Where one attempt goes: the replica's base URL, its TLS files, the endpoint's credential.
+
+    `url` is empty where the provider derives the host from the endpoint.
+    """
+
+    url: str = ""
+    credential: Credential | None = None
+    tls: TlsFiles | None = None
+
+
+class Kind(StrEnum):
+    """What an upstream's failure means for us."""
+
+    LOAD = "load"
+    ILL = "ill"
+    AUTH = "auth"
+    MISSING = "missing"
+    BAD_ANSWER = "bad_answer"
+    CLIENT = "client"
+    REFUSED = "refused"
+    CONTEXT_LENGTH = "context_length"
+
+
+_CLIENTS = frozenset({Kind.CLIENT, Kind.REFUSED, Kind.CONTEXT_LENGTH})
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """An upstream did not answer. Every text in it is ours: never a prompt, a URL or a secret.
+
+    Attributes:
+        kind: what it means.
+        message: lower case, safe to show and to log.
+        status: the upstream's HTTP status; 200 for an error inside a stream.
+        provider_code: the vendor's name of the error, out of the names known to the provider.
+        retry_after: seconds, clamped; `None` when not told.
+        param: the request parameter concerned, out of those known to the provider.
+    """
+
+    kind: Kind
+    message: str
+    status: int | None = None
+    provider_code: str = ""
+    retry_after: float | None = None
+    param: str | None = None
+
+    @property
+    def clients(self) -> bool:
+        """Whether the request itself is at fault: no other endpoint, and no harm to health."""
+        return self.kind in _CLIENTS
+
+    @property
+    def tries_next(self) -> bool:
+        """Whether another endpoint of the plan may be asked."""
+        return not self.clients
+
+    @property
+    def harms_health(self) -> bool:
+        """Whether the endpoint is to be blamed; load is not illness."""
+        return self.kind in {Kind.ILL, Kind.AUTH, Kind.MISSING, Kind.BAD_ANSWER}
+
+
+class Decoder(Protocol):
+    """Upstream bytes in, client bytes out. `failure` and `usage` are looked at after every call.
+
+    After a `failure` nothing more comes out; what it means before and after first content is
+    the caller's business. The client's end mark (`data: [DONE]`) comes out only where the
+    upstream's own end was seen.
+    """
+
+    @property
+    def content_type(self) -> str:
+        """The client answer's media type."""
+        ...
+
+    @property
+    def usage(self) -> Usage | None:
+        """Tokens, as far as told; `None` before."""
+        ...
+
+    @property
+    def failure(self) -> Failure | None:
+        """Why nothing more comes, if so."""
+        ...
+
+    def feed(self, data: bytes) -> bytes:
+        """Client bytes that are complete so far; may be empty."""
+        ...
+
+    def finish(self) -> bytes:
+        """What is left when the upstream's body has ended."""
+        ...
+
+
+class Provider(Protocol):
+    """One kind of upstream.
+
+    Attributes:
+        kinds: the endpoint kinds it serves.
+        surfaces: surfaces it can be asked for, natively or by translation.
+        place_parameters: request parameters that change where bytes go; only an endpoint's
+            settings may set them.
+    """
+
+    @property
+    def kinds(self) -> frozenset[str]:
+        """Endpoint kinds."""
+        ...
+
+    @property
+    def surfaces(self) -> frozenset[str]:
+        """Surfaces it can be asked for."""
+        ...
+
+    @property
+    def place_parameters(self) -> frozenset[str]:
+        """Parameters that move bytes."""
+        ...
+
+    def encode(self, ask: Ask, endpoint: Endpoint, target: Target, now: float) -> OutboundRequest:
+        """The request to send; `now` is seconds since the epoch, for signatures.
+
+        Raises:
+            RequestError: the body holds what this endpoint can't be asked; names the field.
+        """
+        ...
+
+    def decoder(self, ask: Ask, endpoint: Endpoint, headers: Headers) -> Decoder | Failure:
+        """A fresh decoder for a 200 with these (lower case) headers, or why it can't be read."""
+        ...
+
+    def failure(self, status: int, headers: Headers, body: bytes, now: float) -> Failure:
+        """What an answer other than 200 means; `body` may be cut short."""
+        ...
+
+    def call_id(self, headers: Headers) -> str | None:
+        """The provider's own id of the call, to find it in the provider's logs."""
+        ...
+
+
+def refuse_places(
+    parameters: frozenset[str], body: Mapping[str, object], endpoint: Endpoint
+) -> None:
+    """Refuse a client's place parameter that differs from the endpoint's own setting.
+
+    Raises:
+        RequestError: `parameter_changes_place`, naming the parameter.
+    """
+    for name in parameters.intersection(body):
+        if body[name] is None or body[name] == endpoint.settings.get(name):
+            continue
+        raise RequestError(
+            "parameter_changes_place",
+            f"`{name}` would change where this request goes; leave it out, places are set "
+            "by policy and endpoint only",
+            param=name,
+        )

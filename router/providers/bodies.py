@@ -1,0 +1,85 @@
+"""Request bodies as bytes: one meaning for us and the upstream, and only the model changed.
+
+The policy judges the parsed body; a passthrough sends the raw one. Parsers differ on a key
+that stands twice, so a body with one is refused before anything is decided on it.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+
+import orjson
+
+from router.errors import RequestError
+
+# Members before `model`, as long as their values are scalars: quotes and braces are balanced by
+# construction, so what is found is the top-level member.
+_STRING = rb'"(?:[^"\\]++|\\.)*+"'
+_HEAD = re.compile(
+    rb'\s*+\{\s*+(?:(?!"model")' + _STRING + rb"\s*+:\s*+(?:" + _STRING + rb'|[^\s\[\]{}",:]++)'
+    rb'\s*+,\s*+)*+"model"\s*+:\s*+(' + _STRING + rb")",
+    re.DOTALL,
+)
+_ANYWHERE = re.compile(rb'"model"\s*+:\s*+(' + _STRING + rb")", re.DOTALL)
+_OPEN = re.compile(rb"\s*+\{")
+
+
+class _Twice(ValueError):
+    """A key stands twice in one object."""
+
+
+def _once(pairs: list[tuple[str, object]]) -> None:
+    if len(pairs) > 1 and len({key for key, _ in pairs}) != len(pairs):
+        raise _Twice
+
+
+def refuse_duplicates(raw: bytes) -> None:
+    """Refuse a body in which some object, at any depth, has one key twice.
+
+    `raw` has been parsed already, so it is JSON in UTF-8.
+
+    Raises:
+        RequestError: `invalid_json`; the key itself is not repeated.
+    """
+    try:
+        json.loads(raw, object_pairs_hook=_once, parse_int=str, parse_float=str)
+    except _Twice:
+        raise RequestError(
+            "invalid_json",
+            "an object in the body has the same key twice, which parsers read differently; "
+            "send every key once",
+        ) from None
+    except RecursionError:
+        raise RequestError("invalid_json", "the body is nested too deeply") from None
+
+
+def splice_model(raw: bytes, parsed: Mapping[str, object], model: str) -> bytes:
+    """`raw` with the value of its top-level `model` replaced; every other byte stays.
+
+    Where the place of the value can't be proven from the bytes (an escaped key, several
+    candidates), the parsed body is written anew in its order, so that what is sent is what was
+    judged.
+    """
+    if parsed.get("model") == model:
+        return raw
+    value = orjson.dumps(model)
+    if (head := _HEAD.match(raw)) is not None:
+        return raw[: head.start(1)] + value + raw[head.end(1) :]
+    found = list(_ANYWHERE.finditer(raw))
+    if len(found) == 1:
+        spliced = raw[: found[0].start(1)] + value + raw[found[0].end(1) :]
+        # One candidate: if the top-level value changed, it was the one.
+        if orjson.loads(spliced).get("model") == model:
+            return spliced
+    return orjson.dumps({**parsed, "model": model})
+
+
+def with_usage_in_stream(raw: bytes, parsed: Mapping[str, object]) -> bytes:
+    """`raw` asking for usage in the stream; `parsed` is the same body."""
+    if "stream_options" not in parsed and (brace := _OPEN.match(raw)) is not None:
+        return raw[: brace.end()] + b'"stream_options":{"include_usage":true},' + raw[brace.end() :]
+    given = parsed.get("stream_options")
+    options = {**(given if isinstance(given, Mapping) else {}), "include_usage": True}
+    return orjson.dumps({**orjson.loads(raw), "stream_options": options})

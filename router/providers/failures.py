@@ -1,0 +1,190 @@
+"""What an upstream's error means, for every provider alike.
+
+An upstream may echo the prompt, a URL or a key in its error. So none of its words go on:
+sentences we know are recognised and said again in ours, with the numbers they hold; of codes
+and parameter names only those on a list are kept.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from email.utils import parsedate_to_datetime
+
+import orjson
+
+from router.providers.base import Failure, Kind
+from router.transport.messages import Headers, header
+
+# Every provider stands behind the same networks: 520-527 and 530 are a CDN's, 529 is overload.
+# 425 and 408 say "again". Statuses above 499 are never the client's fault.
+LOAD = frozenset({425, 429, 529})
+ILL = frozenset({408})
+AUTH = frozenset({401, 402, 403, 407})
+MISSING = frozenset({404, 405, 410, 501})
+
+RETRY_CEILING = 60.0
+"""Seconds: the longest `retry-after` that is believed."""
+
+_READ_AT_MOST = 64 << 10
+_CALL_ID = re.compile(r"[A-Za-z0-9_-]{1,80}")
+
+# Codes of OpenAI-compatible servers that are kept; anything else is dropped.
+OPENAI_CODES = frozenset(
+    {
+        "context_length_exceeded", "content_filter", "content_policy_violation", "invalid_api_key",
+        "insufficient_quota", "rate_limit_exceeded", "model_not_found", "server_error",
+        "invalid_request_error", "overloaded_error", "rate_limit_error", "api_error",
+        "authentication_error", "permission_error", "not_found_error", "requests", "tokens",
+        "unsupported_parameter", "unsupported_value", "unknown_parameter", "invalid_value",
+        "missing_required_parameter", "billing_hard_limit_reached", "engine_overloaded",
+        "BadRequestError", "NotFoundError", "InternalServerError", "ServiceUnavailableError",
+        "UnprocessableEntityError", "RateLimitError", "AuthenticationError",
+    }
+)  # fmt: skip
+OPENAI_PARAMETERS = frozenset(
+    {
+        "messages", "model", "temperature", "top_p", "top_k", "n", "max_tokens", "stream",
+        "max_completion_tokens", "stop", "tools", "tool_choice", "parallel_tool_calls",
+        "response_format", "logprobs", "top_logprobs", "logit_bias", "seed", "user", "prompt",
+        "frequency_penalty", "presence_penalty", "stream_options", "reasoning_effort", "input",
+        "functions", "function_call", "modalities", "audio", "prediction", "verbosity",
+    }
+)  # fmt: skip
+
+_CONTEXT = re.compile(
+    r"maximum context length|context[ _-]?(?:length|window)|input is too long|"
+    r"prompt is too long|max(?:imum)? (?:input )?(?:prompt|sequence) length|too many input tokens|"
+    r"exceeds? the (?:model'?s? )?max",
+    re.IGNORECASE,
+)
+_LIMIT = re.compile(r"maximum context length is (\d{1,9}) tokens", re.IGNORECASE)
+_REFUSAL = frozenset({"content_filter", "content_policy_violation"})
+
+_MEANINGS: Mapping[Kind, str] = {
+    Kind.LOAD: "the endpoint is at its limit; send the request again later",
+    Kind.ILL: "the endpoint failed",
+    Kind.AUTH: "the endpoint refused our credential; the operator has to look at it",
+    Kind.MISSING: "the endpoint does not have what it was configured for",
+    Kind.BAD_ANSWER: "the endpoint's answer could not be read",
+    Kind.CLIENT: "the endpoint refused the request as invalid; check its parameters",
+    Kind.REFUSED: "the provider's content filter refused the request; change its content",
+    Kind.CONTEXT_LENGTH: "the request is longer than the model's context; shorten it",
+}
+
+
+def meaning(kind: Kind) -> str:
+    """Our sentence for a kind of failure."""
+    return _MEANINGS[kind]
+
+
+def by_status(status: int) -> Kind:
+    """The kind of an HTTP status; a vendor's code may say it more finely."""
+    if status in LOAD:
+        return Kind.LOAD
+    if status in ILL or status >= 500:
+        return Kind.MISSING if status in MISSING else Kind.ILL
+    if status in AUTH:
+        return Kind.AUTH
+    if status in MISSING:
+        return Kind.MISSING
+    if 400 <= status < 500:
+        return Kind.CLIENT
+    return Kind.BAD_ANSWER  # a redirect, or a 2xx that was no answer
+
+
+def retry_after(headers: Headers, now: float, ceiling: float = RETRY_CEILING) -> float | None:
+    """Seconds to wait as the upstream told, within [0, ceiling]; `None` if it told nothing sane.
+
+    `retry-after-ms`, and `retry-after` in seconds or as an HTTP date against `now`.
+    """
+    for name, scale in ((b"retry-after-ms", 1000.0), (b"retry-after", 1.0)):
+        told = (header(headers, name) or b"").decode("latin-1").strip()
+        seconds = _number(told)
+        if seconds is not None:
+            return min(max(seconds / scale, 0.0), ceiling)
+        if told and (at := _date(told)) is not None:
+            return min(max(at - now, 0.0), ceiling)
+    return None
+
+
+def _number(text: str) -> float | None:
+    try:
+        value = float(text)
+    except ValueError:
+        return None
+    return None if math.isnan(value) or math.isinf(value) else value
+
+
+def _date(text: str) -> float | None:
+    try:
+        return parsedate_to_datetime(text).timestamp()
+    except (ValueError, TypeError, OverflowError, IndexError):
+        return None
+
+
+def parsed(body: bytes) -> Mapping[str, object]:
+    """An error body as a mapping; empty when it is none."""
+    if len(body) > _READ_AT_MOST:
+        return {}
+    try:
+        found: object = orjson.loads(body)
+    except orjson.JSONDecodeError:
+        return {}
+    return found if isinstance(found, Mapping) else {}
+
+
+def text_in(body: Mapping[str, object], *names: str) -> str:
+    """The first of these members that is text; for recognising, never for passing on."""
+    for name in names:
+        if isinstance(value := body.get(name), str):
+            return value
+    return ""
+
+
+def too_long(message: str) -> str | None:
+    """Our sentence, if an upstream's message says that the context is too short."""
+    if not _CONTEXT.search(message):
+        return None
+    if limit := _LIMIT.search(message):
+        return f"the request is longer than the model's context of {limit[1]} tokens; shorten it"
+    return meaning(Kind.CONTEXT_LENGTH)
+
+
+def openai_failure(status: int, headers: Headers, body: bytes, now: float) -> Failure:
+    """The failure in an OpenAI-compatible server's answer of any status."""
+    answer = parsed(body)
+    error = answer.get("error")
+    return openai_error(
+        status, error if isinstance(error, Mapping) else answer, retry_after(headers, now)
+    )
+
+
+def openai_error(status: int, error: Mapping[str, object], wait: float | None) -> Failure:
+    """The failure an OpenAI `error` object means; an error in a stream carries its own status."""
+    code = next((str(v) for v in (error.get("code"), error.get("type")) if v in OPENAI_CODES), "")
+    kind = by_status(status)
+    message = meaning(kind)
+    parameter = error.get("param")
+    named = parameter if isinstance(parameter, str) and parameter in OPENAI_PARAMETERS else None
+    if kind is Kind.CLIENT:
+        longer = too_long(text_in(error, "message", "detail"))
+        if longer is not None or code == "context_length_exceeded":
+            kind, message = Kind.CONTEXT_LENGTH, longer or meaning(Kind.CONTEXT_LENGTH)
+        elif code in _REFUSAL:
+            kind, message = Kind.REFUSED, meaning(Kind.REFUSED)
+        elif named is not None:
+            message = f"the endpoint refused `{named}`; change it or leave it out"
+    return Failure(kind, message, status, code, wait, named)
+
+
+def bad_answer(status: int, why: str) -> Failure:
+    """An answer that could not be read; `why` is ours."""
+    return Failure(Kind.BAD_ANSWER, f"{meaning(Kind.BAD_ANSWER)}: {why}", status)
+
+
+def call_id(headers: Headers, name: bytes) -> str | None:
+    """A provider's id of a call from a header, if it is a plain token."""
+    told = (header(headers, name) or b"").decode("latin-1")
+    return told if _CALL_ID.fullmatch(told) else None

@@ -1,0 +1,110 @@
+"""Any server that speaks OpenAI's API: bytes pass, only the model's name is changed."""
+
+from __future__ import annotations
+
+from urllib.parse import urlsplit
+
+from regions.model import Endpoint
+from router.errors import RequestError
+from router.providers.base import Ask, Bearer, Decoder, Failure, Target, refuse_places
+from router.providers.bodies import refuse_duplicates, splice_model, with_usage_in_stream
+from router.providers.failures import bad_answer, call_id, openai_failure
+from router.providers.streams import EventDecoder, JsonDecoder
+from router.transport.messages import Headers, Origin, OutboundRequest, header
+
+_PATHS = {
+    "chat.completions": "/chat/completions",
+    "completions": "/completions",
+    "responses": "/responses",
+    "messages": "/messages",
+    "embeddings": "/embeddings",
+}
+_USAGE_ON_REQUEST = frozenset({"chat.completions", "completions"})
+
+# Options of routers and SDKs that choose another host, account, project or region. No server
+# behind this provider may take them from a client.
+_PLACES = frozenset(
+    {
+        "api_base", "base_url", "api_key", "api_version", "organization", "project", "region",
+        "regions", "provider", "providers", "route", "models", "fallbacks", "plugins",
+        "transforms", "data_collection", "inference_geo", "deployment_id", "extra_headers",
+        "extra_query", "extra_body", "custom_llm_provider", "user_config", "mock_response",
+        "aws_region_name", "aws_bedrock_runtime_endpoint", "aws_profile_name",
+        "aws_role_name", "vertex_project", "vertex_location", "azure_endpoint",
+    }
+)  # fmt: skip
+
+
+class OpenAiCompatible:
+    """A managed or foreign OpenAI-compatible API at the endpoint's URL."""
+
+    kinds = frozenset({"openai"})
+    surfaces = frozenset(_PATHS)
+    place_parameters = _PLACES
+
+    def encode(self, ask: Ask, endpoint: Endpoint, target: Target, now: float) -> OutboundRequest:
+        """See `Provider`: the client's bytes, with the endpoint's model in them."""
+        refuse_places(self.place_parameters, ask.body, endpoint)
+        refuse_duplicates(ask.raw)
+        body = splice_model(ask.raw, ask.body, endpoint.model)
+        if self._adds_usage(ask, endpoint):
+            body = with_usage_in_stream(body, ask.body)
+        return OutboundRequest(
+            Origin.parse(target.url, target.tls),
+            "POST",
+            path_of(target.url, ask.surface),
+            self._headers(ask, target),
+            body,
+            replay_safe=endpoint.self_operated,
+        )
+
+    def decoder(self, ask: Ask, endpoint: Endpoint, headers: Headers) -> Decoder | Failure:
+        """See `Provider`: the answer's bytes, with the model's public name in them."""
+        kind = (header(headers, b"content-type") or b"").split(b";")[0].strip().lower()
+        if kind == b"text/event-stream" and ask.stream:
+            return EventDecoder(ask.model, drops_usage=self._adds_usage(ask, endpoint))
+        if kind == b"application/json" and not ask.stream:
+            return JsonDecoder(ask.model)
+        return bad_answer(200, "its content type does not fit what was asked")
+
+    def failure(self, status: int, headers: Headers, body: bytes, now: float) -> Failure:
+        """See `Provider`."""
+        return openai_failure(status, headers, body, now)
+
+    def call_id(self, headers: Headers) -> str | None:
+        """See `Provider`."""
+        return call_id(headers, b"x-request-id")
+
+    @staticmethod
+    def _adds_usage(ask: Ask, endpoint: Endpoint) -> bool:
+        return (
+            ask.stream
+            and ask.surface in _USAGE_ON_REQUEST
+            and not ask.wants_usage
+            and "stream_usage" in endpoint.features
+        )
+
+    @staticmethod
+    def _headers(ask: Ask, target: Target) -> Headers:
+        accept = b"text/event-stream" if ask.stream else b"application/json"
+        sent = [
+            (b"content-type", b"application/json"),
+            (b"accept", accept),
+            (b"accept-encoding", b"identity"),
+            (b"x-request-id", ask.request_id.encode("ascii")),
+        ]
+        if isinstance(target.credential, Bearer):
+            sent.append((b"authorization", b"Bearer " + target.credential.token.encode("ascii")))
+        return tuple(sent)
+
+
+def path_of(url: str, surface: str) -> str:
+    """The path to ask at: below the URL's own path, or below `/v1` when it has none.
+
+    Raises:
+        RequestError: `capability_not_available`, the surface is not OpenAI's.
+    """
+    if surface not in _PATHS:
+        raise RequestError("capability_not_available", f"`{surface}` can't be asked for here")
+    root = urlsplit(url).path.rstrip("/") or "/v1"
+    return root + _PATHS[surface]

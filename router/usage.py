@@ -1,0 +1,120 @@
+"""Tokens of an answer, read from what the upstream says; an estimate is always marked as one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import orjson
+
+_BYTES_PER_TOKEN = 4
+_MARK = b'"usage"'
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Tokens of one call.
+
+    `input` includes `cached_input` (read from a prompt cache) and `cache_write`; `output`
+    includes reasoning. `estimated` is true where no upstream said it.
+    """
+
+    input: int
+    output: int
+    cached_input: int = 0
+    cache_write: int = 0
+    estimated: bool = False
+
+    @property
+    def total(self) -> int:
+        """Input and output together."""
+        return self.input + self.output
+
+
+def _count(holder: Mapping[str, object], *names: str) -> int | None:
+    """The first of these members that is a count; `True` and negatives are not counts."""
+    for name in names:
+        value = holder.get(name)
+        if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
+            return value
+    return None
+
+
+def _details(holder: Mapping[str, object], *names: str) -> Mapping[str, object]:
+    for name in names:
+        value = holder.get(name)
+        if isinstance(value, Mapping):
+            return value
+    return {}
+
+
+def read(usage: object) -> Usage | None:
+    """Usage from a `usage` object of OpenAI (all surfaces) or Anthropic; `None` if it is not one.
+
+    Anthropic counts cached tokens beside `input_tokens`, OpenAI inside: the sum here is the same.
+    """
+    if not isinstance(usage, Mapping):
+        return None
+    taken = _count(usage, "prompt_tokens", "input_tokens")
+    given = _count(usage, "completion_tokens", "output_tokens")
+    if taken is None and given is None:
+        return None
+    inside = _details(usage, "prompt_tokens_details", "input_tokens_details")
+    beside = _count(usage, "cache_read_input_tokens"), _count(usage, "cache_creation_input_tokens")
+    if usage.get("prompt_tokens") is None and any(part is not None for part in beside):
+        hit, write = beside[0] or 0, beside[1] or 0
+        return Usage((taken or 0) + hit + write, given or 0, hit, write)
+    return Usage(taken or 0, given or 0, _count(inside, "cached_tokens") or 0)
+
+
+def read_bedrock(usage: object) -> Usage | None:
+    """Usage from Bedrock's `TokenUsage`: cached tokens stand beside `inputTokens`."""
+    if not isinstance(usage, Mapping):
+        return None
+    taken, given = _count(usage, "inputTokens"), _count(usage, "outputTokens")
+    if taken is None or given is None:
+        return None
+    hit = _count(usage, "cacheReadInputTokens") or 0
+    write = _count(usage, "cacheWriteInputTokens") or 0
+    return Usage(taken + hit + write, given, hit, write)
+
+
+def in_json(body: bytes) -> Usage | None:
+    """Usage of a JSON answer or of one event's data, whichever surface; cheap when it has none."""
+    if _MARK not in body:
+        return None
+    try:
+        answer: object = orjson.loads(body)
+    except orjson.JSONDecodeError:
+        return None
+    return in_answer(answer)
+
+
+def in_answer(answer: object) -> Usage | None:
+    """Usage of a parsed answer or event: at the top, or under `response` or `message`."""
+    if not isinstance(answer, Mapping):
+        return None
+    for holder in (answer, answer.get("response"), answer.get("message")):
+        if isinstance(holder, Mapping) and (found := read(holder.get("usage"))) is not None:
+            return found
+    return None
+
+
+def merged(before: Usage | None, after: Usage | None) -> Usage | None:
+    """Usage of a stream that tells it in parts: counts only grow, a zero is no news."""
+    if before is None or after is None:
+        return after or before
+    return Usage(
+        max(before.input, after.input),
+        max(before.output, after.output),
+        max(before.cached_input, after.cached_input),
+        max(before.cache_write, after.cache_write),
+        before.estimated and after.estimated,
+    )
+
+
+def estimate(input_bytes: int, output_bytes: int) -> Usage:
+    """Usage guessed from UTF-8 bytes of text at four bytes a token, rounded up, and marked."""
+    return Usage(
+        -(-input_bytes // _BYTES_PER_TOKEN), -(-output_bytes // _BYTES_PER_TOKEN), estimated=True
+    )
