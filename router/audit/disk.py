@@ -1,0 +1,114 @@
+"""The few file operations the log needs, behind one Protocol so that tests can make them fail."""
+
+import errno
+import fcntl
+import os
+from pathlib import Path
+from typing import Protocol
+
+from router.audit.errors import LogLocked
+
+
+class Disk(Protocol):
+    """Every operation raises OSError when it fails; nothing is retried behind the caller."""
+
+    def open(self, path: Path) -> int:
+        """Open for appending; a new file's name is durable when this returns."""
+
+    def write(self, fd: int, data: bytes) -> None:
+        """Write all of `data` at the end."""
+
+    def sync(self, fd: int) -> None:
+        """Return once everything written to `fd` is on stable storage."""
+
+    def close(self, fd: int) -> None:
+        """Close a descriptor."""
+
+    def truncate(self, path: Path, size: int) -> None:
+        """Cut a file, durably."""
+
+    def replace(self, path: Path, data: bytes) -> None:
+        """Put `data` at `path`, durably, so that a reader sees the old file or the new one."""
+
+    def remove(self, path: Path) -> None:
+        """Remove a file, durably."""
+
+    def lock(self, path: Path, *, wait: bool) -> int:
+        """Take an exclusive lock that ends with the process. LogLocked if held and not `wait`."""
+
+
+class LocalDisk:
+    """The real file system."""
+
+    def open(self, path: Path) -> int:
+        """See Disk."""
+        missing = [path, *path.parents][: [p.exists() for p in (path, *path.parents)].index(True)]
+        path.parent.mkdir(parents=True, exist_ok=True)
+        fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o640)
+        for new in missing:
+            self._sync_folder(new.parent)
+        return fd
+
+    def write(self, fd: int, data: bytes) -> None:
+        """See Disk."""
+        view = memoryview(data)
+        while view:
+            written = os.write(fd, view)
+            if written == 0:
+                raise OSError(errno.EIO, "nothing was written")
+            view = view[written:]
+
+    def sync(self, fd: int) -> None:
+        """See Disk."""
+        os.fdatasync(fd)
+
+    def close(self, fd: int) -> None:
+        """See Disk."""
+        os.close(fd)
+
+    def truncate(self, path: Path, size: int) -> None:
+        """See Disk."""
+        fd = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
+        try:
+            os.ftruncate(fd, size)
+            os.fsync(fd)
+        finally:
+            os.close(fd)
+
+    def replace(self, path: Path, data: bytes) -> None:
+        """See Disk."""
+        path.parent.mkdir(parents=True, exist_ok=True)
+        draft = path.with_name(f".{path.name}.{os.getpid()}.draft")
+        fd = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o640)
+        try:
+            self.write(fd, data)
+            os.fsync(fd)
+        finally:
+            os.close(fd)
+        os.replace(draft, path)
+        self._sync_folder(path.parent)
+
+    def remove(self, path: Path) -> None:
+        """See Disk."""
+        path.unlink()
+        self._sync_folder(path.parent)
+
+    def lock(self, path: Path, *, wait: bool) -> int:
+        """See Disk."""
+        path.parent.mkdir(parents=True, exist_ok=True)
+        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o640)
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+        except BlockingIOError as error:
+            os.close(fd)
+            raise LogLocked(
+                f"`{path.parent}` is the log of another running process; give this one its own"
+            ) from error
+        return fd
+
+    def _sync_folder(self, folder: Path) -> None:
+        fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.fsync(fd)
+        finally:
+            os.close(fd)

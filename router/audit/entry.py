@@ -1,0 +1,223 @@
+"""Entries, and the lines they become.
+
+A line is canonical JSON (RFC 8785: sorted keys, no spaces; only null, booleans, integers below
+2^53, strings, arrays and objects with ASCII keys), so that its bytes are a function of its value.
+Three forms share a segment, and each of them is one leaf of the tree:
+
+    {"b":body,"k":kind,"n":nonce,"r":request id,"t":µs}         an entry
+    {"i":index,"k":"intern","n":nonce,"v":value}                a value that repeats
+    {"f":1,"i":index,"k":"segment","l":log,"n":nonce,"o":[[id,index],…],"p":[peak,…],"t":µs}
+
+In a body, `{"@":i}` stands for the value of the intern line with index i, earlier in the same
+segment; an object with `@` and other keys is that value with those keys added. The nonce (16 random
+bytes) keeps a leaf hash from confirming a guess of its line.
+
+Privacy is the caller's duty: declared values in clear, anything else as `keyed_digest` or not
+at all.
+"""
+
+import hmac
+import re
+from base64 import urlsafe_b64encode
+from binascii import b2a_base64
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from hashlib import sha256
+from typing import Final, Literal, TypeAlias, get_args
+
+import orjson
+
+from router.audit.errors import EntryRefused
+
+FORMAT: Final = 1
+Kind: TypeAlias = Literal[
+    "decision",
+    "attempt",
+    "outcome",
+    "refusal",
+    "misdirected",
+    "snapshot",
+    "drift",
+    "veto",
+    "key",
+    "administration",
+    "recovery",
+    "heartbeat",
+]
+KINDS: Final[frozenset[str]] = frozenset(get_args(Kind))
+NONCE_BYTES: Final = 16
+MAX_LINE: Final = 1 << 20
+MAX_DEPTH: Final = 16
+
+Json: TypeAlias = "bool | int | str | Interned | Sequence[Json] | Mapping[str, Json] | None"
+
+_OPTIONS: Final = (
+    orjson.OPT_SORT_KEYS
+    | orjson.OPT_STRICT_INTEGER
+    | orjson.OPT_PASSTHROUGH_DATACLASS
+    | orjson.OPT_PASSTHROUGH_DATETIME
+    | orjson.OPT_PASSTHROUGH_SUBCLASS
+)
+_ID: Final = re.compile(r"[A-Za-z0-9._:-]{0,128}")
+_SCALARS: Final = frozenset({str, int, bool, type(None)})
+
+
+@dataclass(frozen=True, slots=True)
+class Interned:
+    """A value written once per segment. Make it once and keep it: its digest is then free."""
+
+    value: Json
+    text: bytes = field(init=False, repr=False, compare=False)
+    digest: bytes = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        _closed(self.value, 0, nested=False)
+        text = canonical(self.value)
+        object.__setattr__(self, "text", text)
+        object.__setattr__(self, "digest", sha256(text).digest())
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One thing to record. `time` is seconds since 1970; `shared` is merged into the body."""
+
+    kind: Kind
+    id: str
+    time: float
+    body: Mapping[str, Json]
+    shared: Interned | None = None
+
+    def get(self, name: str) -> Json:
+        """A field of the body, whether shared or not; None when absent."""
+        if name in self.body:
+            value = self.body[name]
+        else:
+            shared = self.shared.value if self.shared else None
+            value = shared.get(name) if isinstance(shared, Mapping) else None
+        return value.value if isinstance(value, Interned) else value
+
+
+def canonical(value: Json, default: Callable[[object], object] | None = None) -> bytes:
+    """Canonical JSON bytes. Raises EntryRefused for what has none."""
+    try:
+        return orjson.dumps(value, default, _OPTIONS)
+    except (TypeError, orjson.JSONEncodeError) as error:
+        raise EntryRefused(f"the value has no canonical form: {error}") from error
+
+
+def keyed_digest(key: bytes, text: str | bytes) -> str:
+    """HMAC-SHA256 of client text, for the log: 43 characters of unpadded URL-safe base64."""
+    raw = text.encode() if isinstance(text, str) else text
+    return urlsafe_b64encode(hmac.digest(key, raw, "sha256")).rstrip(b"=").decode()
+
+
+def microseconds(time: float) -> int:
+    """Seconds as the integer the log holds."""
+    return round(time * 1_000_000)
+
+
+def entry_line(entry: Entry, nonce: bytes, reference: Callable[[Interned], int]) -> bytes:
+    """The line of an entry. `reference` gives the index of an interned value's line."""
+    _check_head(entry)
+    body = dict(entry.body)
+    _closed(body, 0, nested=True)
+    if entry.shared is not None:
+        body["@"] = reference(entry.shared)
+    head: dict[str, Json] = {
+        "b": body,
+        "k": entry.kind,
+        "n": _nonce(nonce),
+        "r": entry.id,
+        "t": microseconds(entry.time),
+    }
+
+    def stand_in(value: object) -> object:
+        if isinstance(value, Interned):
+            return {"@": reference(value)}
+        raise TypeError(type(value).__name__)
+
+    return _sized(canonical(head, stand_in))
+
+
+def intern_line(index: int, value: Interned, nonce: bytes) -> bytes:
+    """The line that holds an interned value."""
+    return _sized(
+        b'{"i":%d,"k":"intern","n":"%b","v":%b}' % (index, _nonce(nonce).encode(), value.text)
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentStart:
+    """What a segment needs from the ones before it, so that it can be read alone."""
+
+    log: str
+    index: int
+    time: float
+    open: Sequence[tuple[str, int]]
+    nonce: bytes
+
+    def line(self, peaks: Iterable[bytes]) -> bytes:
+        """The first line of the segment, given the peaks of the tree before it."""
+        still_open: list[Json] = [[id_, index] for id_, index in self.open]
+        return canonical(
+            {
+                "f": FORMAT,
+                "i": self.index,
+                "k": "segment",
+                "l": self.log,
+                "n": _nonce(self.nonce),
+                "o": still_open,
+                "p": [peak.hex() for peak in peaks],
+                "t": microseconds(self.time),
+            }
+        )
+
+
+def _nonce(nonce: bytes) -> str:
+    if len(nonce) != NONCE_BYTES:
+        raise EntryRefused(f"a nonce has {NONCE_BYTES} bytes")
+    return b2a_base64(nonce, newline=False)[:22].decode()
+
+
+def _sized(line: bytes) -> bytes:
+    if len(line) > MAX_LINE:
+        raise EntryRefused(f"the entry has {len(line)} bytes; the limit is {MAX_LINE}")
+    return line
+
+
+def _check_head(entry: Entry) -> None:
+    if entry.kind not in KINDS:
+        raise EntryRefused(f"`{entry.kind}` is not a kind of entry")
+    if not _ID.fullmatch(entry.id):
+        raise EntryRefused("a request id has at most 128 letters, digits and `._:-`")
+    if not 0 <= entry.time < 1 << 32:
+        raise EntryRefused(f"`{entry.time}` is not a time in seconds since 1970")
+    shared = entry.shared
+    if shared is not None and not (
+        isinstance(shared.value, Mapping) and shared.value.keys().isdisjoint(entry.body)
+    ):
+        raise EntryRefused("`shared` is an object with none of the names of the body")
+
+
+def _closed(value: object, depth: int, *, nested: bool) -> None:
+    """Refuse whatever is not a closed JSON value. Exact types only: no subclass, no float."""
+    if type(value) in _SCALARS:
+        return
+    if depth > MAX_DEPTH:
+        raise EntryRefused(f"the body is nested deeper than {MAX_DEPTH}")
+    if isinstance(value, dict):
+        _closed_object(value, depth, nested=nested)
+    elif isinstance(value, list | tuple):
+        for item in value:
+            if type(item) not in _SCALARS:
+                _closed(item, depth + 1, nested=nested)
+    elif not (nested and isinstance(value, Interned)):
+        raise EntryRefused(f"the log holds no `{type(value).__name__}` here")
+
+
+def _closed_object(value: Mapping[object, object], depth: int, *, nested: bool) -> None:
+    for name, item in value.items():
+        if type(name) is not str or not name.isascii() or name == "@":
+            raise EntryRefused(f"`{name}` can't be a name: use ASCII other than `@`")
+        if type(item) not in _SCALARS:
+            _closed(item, depth + 1, nested=nested)

@@ -1,0 +1,33 @@
+"""Everything that can go wrong with a region log.
+
+AuditError
+├── EntryRefused      the caller's entry is not a closed JSON value of a known kind
+├── LogUnavailable    nothing may be sent: the entry is not durable
+├── LogLocked         another process holds this log
+├── LogDamaged        what is on disk contradicts what was signed; run `audit verify`
+└── NoteInvalid       a checkpoint, key or receipt text cannot be read
+"""
+
+
+class AuditError(Exception):
+    """Base of every error raised by the region log."""
+
+
+class EntryRefused(AuditError):
+    """The entry was not written because its form is not allowed. Nothing else is affected."""
+
+
+class LogUnavailable(AuditError):
+    """The entry is not known to be durable; whatever depended on it must not happen."""
+
+
+class LogLocked(AuditError):
+    """Another process holds the lock of this log."""
+
+
+class LogDamaged(AuditError):
+    """The files contradict a signed checkpoint or each other. Opening is refused."""
+
+
+class NoteInvalid(AuditError):
+    """A checkpoint, key or receipt could not be read."""

@@ -1,0 +1,113 @@
+"""The event loop's side of a log: entries become lines and get their places.
+
+Only the event loop touches this object. Index and segment of a line are fixed when it is encoded,
+so a reference to an interned value is known before anything is written. What belongs to a closed
+request is refused here, before it can reach the disk: a second decision under one id, an attempt
+or outcome without an open decision, a decision whose snapshot is not stored.
+"""
+
+from collections.abc import Callable
+
+from router.audit.entry import (
+    NONCE_BYTES,
+    Entry,
+    Interned,
+    SegmentStart,
+    entry_line,
+    intern_line,
+)
+from router.audit.errors import EntryRefused
+from router.audit.recovery import Recovered
+from router.audit.writer import Batch
+
+_NONCES_DRAWN = 256
+
+
+class Intake:
+    """Lines waiting for the writer, and everything needed to encode the next one."""
+
+    def __init__(
+        self,
+        log: str,
+        segment_bytes: int,
+        entropy: Callable[[int], bytes],
+        stored: Callable[[str], bool],
+        state: Recovered,
+    ) -> None:
+        self._log = log
+        self._limit = segment_bytes
+        self._entropy = entropy
+        self._stored = stored
+        self._nonces: list[bytes] = []
+        self._next = state.frontier.size
+        self._bytes = state.segment_bytes
+        self._interned = state.interned
+        self._lines: list[bytes] = []
+        self._start: SegmentStart | None = None
+        self.open = state.open
+        self.newest = state.newest
+        self.waiting_bytes = 0
+        if state.segment is None:
+            self._begin()
+
+    def add(self, entry: Entry) -> int:
+        """Encode one entry and return its index. Raises EntryRefused; nothing changes then,
+        except that values it interned may already be waiting."""
+        self._admit(entry)
+        line = entry_line(entry, self._nonce(), self._reference)
+        index = self._append(line)
+        if entry.kind == "decision":
+            self.open[entry.id] = index
+        elif entry.kind == "outcome":
+            del self.open[entry.id]
+        self.newest = max(self.newest, entry.time)
+        return index
+
+    def take(self, *, publish: bool) -> Batch:
+        """Everything waiting, for the writer. A full segment ends with it."""
+        batch = Batch(self._lines, self._start, publish)
+        self._lines, self._start, self.waiting_bytes = [], None, 0
+        if self._bytes >= self._limit:
+            self._begin()
+        return batch
+
+    def _admit(self, entry: Entry) -> None:
+        if entry.kind == "decision":
+            if not entry.id or entry.id in self.open:
+                raise EntryRefused(f"`{entry.id}` already has an open decision, or is empty")
+            snapshot = entry.get("snapshot")
+            if snapshot is not None and not self._stored(str(snapshot)):
+                raise EntryRefused(f"store snapshot `{snapshot}` before a decision names it")
+        elif entry.kind in ("attempt", "outcome") and entry.id not in self.open:
+            raise EntryRefused(f"`{entry.id}` has no open decision for an {entry.kind}")
+
+    def _begin(self) -> None:
+        self._start = SegmentStart(
+            self._log, self._next, self.newest, tuple(self.open.items()), self._nonce()
+        )
+        self._next += 1
+        self._bytes = 0
+        self._interned = {}
+
+    def _reference(self, value: Interned) -> int:
+        index = self._interned.get(value.digest)
+        if index is None:
+            index = self._append(intern_line(self._next, value, self._nonce()))
+            self._interned[value.digest] = index
+        return index
+
+    def _append(self, line: bytes) -> int:
+        index = self._next
+        self._lines.append(line)
+        self._next = index + 1
+        self._bytes += len(line) + 1
+        self.waiting_bytes += len(line) + 1
+        return index
+
+    def _nonce(self) -> bytes:
+        if not self._nonces:
+            drawn = self._entropy(NONCE_BYTES * _NONCES_DRAWN)
+            self._nonces = [
+                drawn[at : at + NONCE_BYTES] for at in range(0, len(drawn), NONCE_BYTES)
+            ]
+        return self._nonces.pop()

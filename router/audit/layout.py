@@ -1,0 +1,107 @@
+"""Where things stand in a folder of logs.
+
+- `DIR/roster.jsonl`: signed chain of every process's starts and stops
+- `DIR/snapshots/<sha256>.json`: what decisions name by digest
+- `DIR/<log id>/segments/<first>.jsonl`: lines; the name is the index of the first one
+- `DIR/<log id>/segments/<first>.leaves`: their leaf hashes, 32 bytes each (derived)
+- `DIR/<log id>/checkpoint`: newest published checkpoint
+- `DIR/<log id>/checkpoints.jsonl`: every published checkpoint
+- `DIR/<log id>/lock`: held while a process writes
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+_SEGMENT: Final = re.compile(r"([0-9]{20})\.jsonl")
+DIGEST: Final = re.compile(r"[0-9a-f]{64}")
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """One segment file; `first` is the index of its first line, as its name says."""
+
+    path: Path
+    first: int
+
+    @property
+    def leaves(self) -> Path:
+        """The file of its leaf hashes."""
+        return self.path.with_suffix(".leaves")
+
+    @property
+    def name(self) -> str:
+        """File name, as findings show it."""
+        return self.path.name
+
+
+@dataclass(frozen=True, slots=True)
+class LogFolder:
+    """The folder of one log."""
+
+    path: Path
+
+    @property
+    def checkpoint(self) -> Path:
+        """Newest published checkpoint."""
+        return self.path / "checkpoint"
+
+    @property
+    def checkpoints(self) -> Path:
+        """All published checkpoints."""
+        return self.path / "checkpoints.jsonl"
+
+    @property
+    def lock(self) -> Path:
+        """Held by the writing process."""
+        return self.path / "lock"
+
+    def segment(self, first: int) -> Segment:
+        """The segment that starts at an index."""
+        return Segment(self.path / "segments" / f"{first:020d}.jsonl", first)
+
+    def segments(self) -> list[Segment]:
+        """All segments in order of their names."""
+        folder = self.path / "segments"
+        names = sorted(folder.iterdir()) if folder.is_dir() else []
+        matches = ((path, _SEGMENT.fullmatch(path.name)) for path in names)
+        return [Segment(path, int(match[1])) for path, match in matches if match]
+
+
+@dataclass(frozen=True, slots=True)
+class Folder:
+    """A folder of logs that share a roster and snapshots."""
+
+    path: Path
+
+    @property
+    def roster(self) -> Path:
+        """The signed chain of starts and stops."""
+        return self.path / "roster.jsonl"
+
+    def log(self, log_id: str) -> LogFolder:
+        """The folder of one log."""
+        return LogFolder(self.path / log_id)
+
+    def log_ids(self) -> list[str]:
+        """Ids of the logs present, in order."""
+        if not self.path.is_dir():
+            return []
+        return sorted(path.parent.name for path in self.path.glob("*/segments"))
+
+    def snapshot(self, digest: str) -> Path:
+        """Where a snapshot is kept."""
+        return self.path / "snapshots" / f"{digest}.json"
+
+
+def complete_lines(data: bytes) -> tuple[list[bytes], int]:
+    """The complete lines of a segment, and the number of bytes after the last newline."""
+    body, newline, torn = data.rpartition(b"\n")
+    return (body.split(b"\n") if newline else []), len(torn)
+
+
+def segment_lines(segment: Segment) -> Iterator[bytes]:
+    """Complete lines of a segment file, without their newlines."""
+    yield from complete_lines(segment.path.read_bytes())[0]

@@ -1,0 +1,345 @@
+"""The region log of one process.
+
+`commit` returns once its entry is durable, together with everything that waited with it (group
+commit); the proof of that is the type: only this module makes a `Committed`. The write path and
+its crash points are in `writer.py`.
+
+One plain thread writes. The event loop alone fills and swaps buffers, so a waiter can never be
+told about an entry that was not in the batch just written. Any write error fails everyone who
+waits, and the log for good: the process restarts and recovers.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from queue import SimpleQueue
+from threading import Thread
+from typing import Final, Generic, Literal, TypeVar
+
+from router.audit.disk import Disk, LocalDisk
+from router.audit.entry import Entry, Json, Kind
+from router.audit.errors import LogUnavailable
+from router.audit.intake import Intake
+from router.audit.layout import DIGEST, Folder
+from router.audit.note import Checkpoint, Signer, load_signer, parse_checkpoint
+from router.audit.reading import Inclusion, LogReader, Shown
+from router.audit.receipt import Receipt
+from router.audit.recovery import Recovered, recover
+from router.audit.roster import append_roster, roster_head
+from router.audit.writer import Batch, Writer, Written
+
+T = TypeVar("T")
+_MINT: Final = object()
+
+
+@dataclass(frozen=True, slots=True)
+class LogSettings:
+    """Where and how to write. `dir` is shared by all logs of a host; `log_id` is this one's name
+    and the origin of its checkpoints. Sizes in bytes, times in seconds."""
+
+    dir: Path
+    log_id: str
+    signing_key: Path
+    segment_bytes: int = 64 << 20
+    heartbeat: float = 60.0
+    stall: float = 5.0
+    waiting_bytes: int = 64 << 20
+    durability: Literal["local", "replicated"] = "local"
+
+
+class Committed(Generic[T]):
+    """A subject whose entry is durable. Only the log makes one."""
+
+    __slots__ = ("_receipt", "_subject")
+
+    def __init__(self, subject: T, receipt: Receipt, mint: object) -> None:
+        if mint is not _MINT:
+            raise TypeError("only the region log makes a Committed")
+        self._subject = subject
+        self._receipt = receipt
+
+    @property
+    def subject(self) -> T:
+        """What was committed."""
+        return self._subject
+
+    @property
+    def receipt(self) -> Receipt:
+        """The evidence."""
+        return self._receipt
+
+
+@dataclass(frozen=True, slots=True)
+class LogHealth:
+    """State for readiness. `reason` is empty when ok."""
+
+    state: Literal["ok", "degraded", "failed"]
+    reason: str = ""
+    durability: str = "local"
+
+
+_Waiter = tuple[asyncio.Future[Receipt], int]
+
+
+class AuditLog:
+    """One open log. Made by `open`, used from one event loop, ended by `close`."""
+
+    def __init__(
+        self,
+        settings: LogSettings,
+        signer: Signer,
+        disk: Disk,
+        lock: int,
+        state: Recovered,
+        clock: Callable[[], float],
+        entropy: Callable[[int], bytes],
+    ) -> None:
+        self._settings = settings
+        self._signer = signer
+        self._disk = disk
+        self._lock = lock
+        self._clock = clock
+        self._folder = Folder(settings.dir)
+        folder = self._folder.log(settings.log_id)
+        self._reader = LogReader(folder)
+        self._writer = Writer(folder, disk, signer, state.frontier, state.segment)
+        self._snapshots: set[str] = set()
+        self._intake = Intake(settings.log_id, settings.segment_bytes, entropy, self._stored, state)
+        self._waiters: list[_Waiter] = []
+        self._publish = False
+        self._published = float("-inf")
+        self._busy_since: float | None = None
+        self._scheduled = False
+        self._failure = ""
+        self._closed = False
+        self._head: Checkpoint | None = None
+        self._loop = asyncio.get_running_loop()
+        self._work: SimpleQueue[tuple[Batch, list[_Waiter]] | None] = SimpleQueue()
+        self._thread = Thread(target=self._run, name="region-log", daemon=True)
+        self._thread.start()
+
+    @classmethod
+    async def open(
+        cls,
+        settings: LogSettings,
+        *,
+        clock: Callable[[], float],
+        entropy: Callable[[int], bytes],
+        disk: Disk | None = None,
+    ) -> "AuditLog":
+        """Lock, recover and start a log; every request a crash left open is settled on return.
+
+        `clock` gives seconds since 1970, `entropy(n)` n random bytes. Raises LogLocked,
+        LogDamaged, LogUnavailable, NoteInvalid.
+        """
+        disk = disk or LocalDisk()
+        signer = load_signer(settings.signing_key, settings.log_id)
+        folder = Folder(settings.dir).log(settings.log_id)
+        lock = disk.lock(folder.lock, wait=False)
+        try:
+            state = await asyncio.to_thread(recover, folder, settings.log_id, disk)
+            log = cls(settings, signer, disk, lock, state, clock, entropy)
+        except BaseException:
+            disk.close(lock)
+            raise
+        try:
+            await log._begin(state)
+        except BaseException:
+            await log._release()
+            raise
+        return log
+
+    # Writing.
+
+    async def commit(self, entry: Entry, subject: T) -> Committed[T]:
+        """Make `entry` durable, then hand `subject` back as committed.
+
+        Raises LogUnavailable (nothing may be sent) or EntryRefused. If the caller is cancelled
+        meanwhile the entry may become durable all the same: settle it with an outcome.
+        """
+        return Committed(subject, await self.record(entry), _MINT)
+
+    def record(self, entry: Entry) -> Awaitable[Receipt]:
+        """Queue `entry` now; the result resolves once it is durable. Raises as `commit` does."""
+        if self._failure or self._closed:
+            raise LogUnavailable(self._failure or "the log is closed")
+        if self._intake.waiting_bytes > self._settings.waiting_bytes:
+            raise LogUnavailable("the log is stalled: too much is waiting to be written")
+        index = self._intake.add(entry)
+        future: asyncio.Future[Receipt] = self._loop.create_future()
+        self._waiters.append((future, index))
+        if self._busy_since is None and not self._scheduled:
+            # Deferred by one turn, so that whoever is ready in this one shares the batch.
+            self._scheduled = True
+            self._loop.call_soon(self._swap)
+        return future
+
+    def is_open(self, request_id: str) -> bool:
+        """Whether a decision of this id still waits for its outcome."""
+        return request_id in self._intake.open
+
+    async def snapshot(self, digest: str, data: bytes) -> None:
+        """Store `data` by its SHA-256 (hex), before any decision names it. Idempotent.
+
+        Raises LogUnavailable when it can't be stored, ValueError when the digest is another's.
+        """
+        if sha256(data).hexdigest() != digest:
+            raise ValueError(f"`{digest}` is not the digest of the snapshot")
+        if self._stored(digest):
+            return
+        path = self._folder.snapshot(digest)
+        try:
+            await asyncio.to_thread(self._disk.replace, path, data)
+        except OSError as error:
+            raise LogUnavailable(f"can't store a snapshot: {error}") from error
+        self._snapshots.add(digest)
+
+    async def tick(self) -> Checkpoint | None:
+        """Call at least every few seconds. When a heartbeat is due, writes it, publishes a
+        checkpoint beside the log and returns it for anchoring; else None."""
+        now = self._clock()
+        if 0 <= now - self._published < self._settings.heartbeat:
+            return None
+        self._published = now
+        return await self._public("heartbeat", {})
+
+    async def close(self) -> None:
+        """Settle what is open, publish the final checkpoint, sign the stop, release the lock."""
+        if self._closed:
+            return
+        try:
+            if not self._failure:
+                await self._settle("close")
+                head = await self._public("administration", {"event": "stop"})
+                self._closed = True
+                await asyncio.to_thread(self._sign_off, "stop", head.size, head.root)
+        finally:
+            await self._release()
+
+    # Reading.
+
+    def newest_time(self) -> float:
+        """The newest time in this log, seconds: no `now` may be older."""
+        return self._intake.newest
+
+    @property
+    def health(self) -> LogHealth:
+        """State for readiness."""
+        durability = self._settings.durability
+        if self._failure or self._closed:
+            return LogHealth("failed", self._failure or "the log is closed", durability)
+        since = self._busy_since
+        if since is not None and self._clock() - since > self._settings.stall:
+            return LogHealth("degraded", "a write takes longer than expected", durability)
+        return LogHealth("ok", "", durability)
+
+    @property
+    def head(self) -> Checkpoint | None:
+        """The newest signed tree head; not necessarily published."""
+        return self._head
+
+    async def entry(self, index: int) -> Shown:
+        """A durable entry, interned values in place. Raises NotInLog."""
+        return await asyncio.to_thread(self._reader.entry, index)
+
+    async def inclusion(self, index: int) -> tuple[Inclusion, Checkpoint]:
+        """Proof for a line against the newest signed head. Raises NotInLog, LogUnavailable."""
+        head = self._head
+        if head is None:
+            raise LogUnavailable("nothing is signed yet")
+        return await asyncio.to_thread(self._reader.inclusion, index, head.size), head
+
+    # Inside.
+
+    async def _begin(self, state: Recovered) -> None:
+        opened = len(state.open)
+        await asyncio.to_thread(self._sign_off, "start", state.frontier.size, state.frontier.root())
+        await self._settle("recovery")
+        if state.torn or opened:
+            body = {"torn_bytes": state.torn, "settled": opened}
+            await self.record(self._entry("recovery", body))
+        await self._public(
+            "administration", {"event": "start", "durability": self._settings.durability}
+        )
+
+    def _sign_off(self, event: Literal["start", "stop"], size: int, root: bytes) -> None:
+        time = max(self._clock(), self.newest_time())
+        try:
+            append_roster(self._folder, self._disk, self._signer, event, size, root, time)
+        except OSError as error:
+            raise LogUnavailable(f"can't write the roster: {error}") from error
+
+    async def _settle(self, by: str) -> None:
+        for id_ in list(self._intake.open):
+            body: dict[str, Json] = {"status": "unknown", "by": by}
+            await self.record(self._entry("outcome", body, id_))
+
+    def _entry(self, kind: Kind, body: Mapping[str, Json], id_: str = "") -> Entry:
+        return Entry(kind, id_, max(self._clock(), self.newest_time()), body)
+
+    async def _public(self, kind: Kind, body: Mapping[str, Json]) -> Checkpoint:
+        """Record an entry that names the roster's head, and publish the checkpoint after it."""
+        roster = await asyncio.to_thread(roster_head, self._folder)
+        named: dict[str, Json] = {"lines": roster.lines, "digest": roster.digest.hex()}
+        future = self.record(self._entry(kind, {**body, "roster": named}))
+        self._publish = True
+        return parse_checkpoint((await future).checkpoint)
+
+    async def _release(self) -> None:
+        self._closed = True
+        self._work.put(None)
+        await asyncio.to_thread(self._thread.join)
+        self._writer.close()
+        self._disk.close(self._lock)
+
+    def _stored(self, digest: str) -> bool:
+        if digest in self._snapshots:
+            return True
+        known = DIGEST.fullmatch(digest) is not None and self._folder.snapshot(digest).exists()
+        if known:
+            self._snapshots.add(digest)
+        return known
+
+    def _swap(self) -> None:
+        self._scheduled = False
+        if not self._waiters or self._failure:
+            return
+        waiters, self._waiters = self._waiters, []
+        batch = self._intake.take(publish=self._publish)
+        self._publish = False
+        self._busy_since = self._clock()
+        self._work.put((batch, waiters))
+
+    def _run(self) -> None:
+        """The writer's thread."""
+        while (work := self._work.get()) is not None:
+            batch, waiters = work
+            result: Written | BaseException
+            try:
+                result = self._writer.write(batch)
+            except BaseException as error:  # noqa: BLE001  the waiters must hear of any of them
+                result = error
+            self._loop.call_soon_threadsafe(self._done, waiters, result)
+
+    def _done(self, waiters: list[_Waiter], result: Written | BaseException) -> None:
+        self._busy_since = None
+        if isinstance(result, BaseException):
+            self._fail(waiters, result)
+            return
+        self._head = result.checkpoint
+        text, first, leaves = result.checkpoint.text, result.first, result.leaves
+        log = self._settings.log_id
+        for future, index in waiters:
+            if not future.done():
+                future.set_result(Receipt(log, index, leaves[index - first].hex(), text))
+        self._swap()
+
+    def _fail(self, waiters: list[_Waiter], error: BaseException) -> None:
+        self._failure = f"the log can't be written: {error!r}"
+        everyone, self._waiters = [*waiters, *self._waiters], []
+        for future, _ in everyone:
+            if not future.done():
+                future.set_exception(LogUnavailable(self._failure))
+                future.exception()  # told through `health` even if nobody awaits this one

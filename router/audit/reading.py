@@ -1,0 +1,132 @@
+"""Reading a log without writing it: entries with interned values in place, and proofs."""
+
+from bisect import bisect_right
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from router.audit.errors import AuditError
+from router.audit.layout import LogFolder, Segment, segment_lines
+from router.audit.lines import EntryLine, InternLine, Interns, LineInvalid, Value, parse_line
+from router.audit.tree import HASH_BYTES, LeafTree
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a line is: file, 1-based line number, and index in the log (-1: not known)."""
+
+    log: str
+    segment: str
+    line: int
+    index: int
+
+    def __str__(self) -> str:
+        where = f"{self.log}/segments/{self.segment}:{self.line}" if self.segment else self.log
+        return f"{where} (index {self.index})" if self.index >= 0 else where
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """One entry as a reader sees it. `time` is in microseconds since 1970."""
+
+    place: Place
+    kind: str
+    id: str
+    time: int
+    body: dict[str, Value]
+
+
+@dataclass(frozen=True, slots=True)
+class Inclusion:
+    """Proof that a line is in the tree of `size`: its leaf hash and audit path."""
+
+    index: int
+    size: int
+    leaf: bytes
+    path: tuple[bytes, ...]
+
+
+class NotInLog(AuditError):
+    """The log holds no entry there."""
+
+
+class LogReader:
+    """Entries and proofs of one log folder, as far as it is on disk."""
+
+    def __init__(self, folder: LogFolder) -> None:
+        self._folder = folder
+        self._tree = LeafTree(0, self._leaves)
+
+    def entries(self) -> Iterator[Shown]:
+        """Every entry in order. Raises LineInvalid at the first line that can't be read."""
+        for segment in self._folder.segments():
+            yield from self._segment(segment)
+
+    def entry(self, index: int) -> Shown:
+        """The entry at an index. Raises NotInLog for interned values and segment lines too."""
+        segment = self._holding(index)
+        for shown in self._segment(segment, upto=index):
+            if shown.place.index == index:
+                return shown
+        raise NotInLog(f"no entry has index {index} in `{self._folder.path.name}`")
+
+    def line(self, index: int) -> bytes:
+        """The exact bytes of a line."""
+        segment = self._holding(index)
+        for at, raw in enumerate(segment_lines(segment), segment.first):
+            if at == index:
+                return raw
+        raise NotInLog(f"`{self._folder.path.name}` has no line {index}")
+
+    def inclusion(self, index: int, size: int) -> Inclusion:
+        """Proof for a line in the tree of `size` leaves. Raises NotInLog beyond what is stored."""
+        tree = self.tree(size)
+        if not 0 <= index < size:
+            raise NotInLog(f"no line {index} in a tree of {size}")
+        return Inclusion(index, size, tree.leaf(index), tree.inclusion(index, size))
+
+    def tree(self, size: int) -> LeafTree:
+        """The stored leaf hashes as a tree of at least `size` leaves."""
+        if self._tree.size < size:
+            last = self._folder.segments()[-1:]
+            stored = [part.first + part.leaves.stat().st_size // HASH_BYTES for part in last]
+            if not stored or stored[0] < size:
+                raise NotInLog(f"`{self._folder.path.name}` holds no tree of {size}")
+            self._tree.size = size
+        return self._tree
+
+    def _holding(self, index: int) -> Segment:
+        segments = self._folder.segments()
+        at = bisect_right([segment.first for segment in segments], index) - 1
+        if index < 0 or at < 0:
+            raise NotInLog(f"`{self._folder.path.name}` has no line {index}")
+        return segments[at]
+
+    def _segment(self, segment: Segment, upto: int | None = None) -> Iterator[Shown]:
+        interns = Interns()
+        for number, raw in enumerate(segment_lines(segment), 1):
+            index = segment.first + number - 1
+            place = Place(self._folder.path.name, segment.name, number, index)
+            line = parse_line(raw)
+            if isinstance(line, InternLine):
+                interns.values[line.index] = line.value
+            elif isinstance(line, EntryLine):
+                if upto is None or index == upto:
+                    body = interns.resolve(line.body)
+                    yield Shown(place, line.kind, line.id, line.time, body)
+            elif number > 1:
+                raise LineInvalid(f"{place}: a segment line inside a segment")
+            if index == upto:
+                return
+
+    def _leaves(self, start: int, end: int) -> bytes:
+        parts: list[bytes] = []
+        segments = self._folder.segments()
+        at = bisect_right([segment.first for segment in segments], start) - 1
+        for segment in segments[at:]:
+            if segment.first >= end:
+                break
+            with segment.leaves.open("rb") as file:
+                skip = max(start - segment.first, 0)
+                file.seek(skip * HASH_BYTES)
+                parts.append(file.read((end - segment.first - skip) * HASH_BYTES))
+        return b"".join(parts)
