@@ -14,13 +14,14 @@ from email.utils import parsedate_to_datetime
 
 import orjson
 
+from router.frames import StreamError
 from router.providers.base import Failure, Kind
 from router.transport.messages import Headers, header
 
 # Every provider stands behind the same networks: 520-527 and 530 are a CDN's, 529 is overload.
-# 425 and 408 say "again". Statuses above 499 are never the client's fault.
+# 425 and 408 say "again", 424 is an engine's own failure. Above 499 it is never the client.
 LOAD = frozenset({425, 429, 529})
-ILL = frozenset({408})
+ILL = frozenset({408, 424})
 AUTH = frozenset({401, 402, 403, 407})
 MISSING = frozenset({404, 405, 410, 501})
 
@@ -179,9 +180,10 @@ def openai_error(status: int, error: Mapping[str, object], wait: float | None) -
     return Failure(kind, message, status, code, wait, named)
 
 
-def bad_answer(status: int, why: str) -> Failure:
-    """An answer that could not be read; `why` is ours."""
-    return Failure(Kind.BAD_ANSWER, f"{meaning(Kind.BAD_ANSWER)}: {why}", status)
+def openai_stream_failure(error: StreamError) -> Failure:
+    """The failure an error within an OpenAI-compatible answer means."""
+    said = {"code": error.kind, "type": error.kind, "message": error.message}
+    return openai_error(error.status, said, None)
 
 
 def call_id(headers: Headers, name: bytes) -> str | None:

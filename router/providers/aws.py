@@ -1,0 +1,120 @@
+"""One AWS call, made of what the endpoint says and nothing else: host, path and signature.
+
+No session, no credential chain, no environment variable and no `~/.aws` file has a say: keys are
+given, the region is the endpoint's, the time is the caller's. botocore only computes the signature.
+"""
+
+from __future__ import annotations
+
+import datetime
+import re
+from collections.abc import Mapping
+from urllib.parse import quote, urlsplit
+
+from botocore.auth import SIGV4_TIMESTAMP, SigV4Auth
+from botocore.awsrequest import AWSRequest
+from botocore.credentials import Credentials
+
+from router.providers.base import AwsKeys, Bearer, Credential
+from router.transport.messages import Headers
+
+# Source: botocore's partitions.json; a test compares every region it knows.
+_SUFFIXES: Mapping[str, str] = {
+    "cn-": "amazonaws.com.cn",
+    "us-iso-": "c2s.ic.gov",
+    "us-isob-": "sc2s.sgov.gov",
+    "eu-isoe-": "cloud.adc-e.uk",
+    "us-isof-": "csp.hci.ic.gov",
+    "eusc-": "amazonaws.eu",
+}
+_REGION = re.compile(r"[a-z]{2,4}(?:-[a-z]+){1,2}-\d{1,2}")
+_LOOPBACK = re.compile(r"localhost|127(?:\.\d{1,3}){3}|::1")
+_PRIVATE = re.compile(r"vpce-[0-9a-z-]+\.")
+
+
+def region_of(source: str | None) -> str:
+    """The AWS region of an endpoint's `source`: `eu-central-1` or `aws:eu-central-1`.
+
+    Raises:
+        ValueError: it is no region.
+    """
+    region = (source or "").rpartition(":")[2]
+    if not _REGION.fullmatch(region):
+        raise ValueError(f"`{source}` is no aws region; give the endpoint a `source`")
+    return region
+
+
+def dns_suffix(region: str) -> str:
+    """The domain that a region's services live under."""
+    return next((v for k, v in _SUFFIXES.items() if region.startswith(k)), "amazonaws.com")
+
+
+def base_url(service: str, region: str, url: str) -> str:
+    """The base URL to call: the service's public host, or the endpoint's own `url` if it has one.
+
+    An own URL must name service and region in its host, as a VPC endpoint's does, or be a
+    loopback address: the host decides where the call is processed, and the footprint was
+    computed from the region.
+
+    Raises:
+        ValueError: the URL's host is another service's or region's.
+    """
+    public = f"{service}.{region}.{dns_suffix(region)}"
+    if not url:
+        return f"https://{public}"
+    host = urlsplit(url).hostname or ""
+    bare = _PRIVATE.sub("", host, count=1)
+    private = f"{service}.{region}.vpce.{dns_suffix(region)}"
+    fips = f"{service}-fips.{region}.{dns_suffix(region)}"
+    if bare not in (public, private, fips) and not _LOOPBACK.fullmatch(host):
+        raise ValueError(f"`{host}` is not a host of {service} in {region}; leave the url out")
+    return url.rstrip("/")
+
+
+def label(value: str) -> str:
+    """One path segment as AWS's SDKs write it: all but letters, digits and `-._~` is encoded."""
+    return quote(value, safe="-._~")
+
+
+class _TimedAuth(SigV4Auth):  # type: ignore[misc]
+    """Signature version 4 at a given time instead of the machine's."""
+
+    def sign_at(self, request: AWSRequest, now: float) -> None:
+        at = datetime.datetime.fromtimestamp(now, datetime.UTC)
+        request.context["timestamp"] = at.strftime(SIGV4_TIMESTAMP)
+        self._modify_request_before_signing(request)
+        text = self.string_to_sign(request, self.canonical_request(request))
+        self._inject_signature_to_request(request, self.signature(text, request))
+
+
+def signed(
+    credential: Credential | None,
+    service: str,
+    region: str,
+    method: str,
+    url: str,
+    headers: Mapping[str, str],
+    body: bytes,
+    now: float,
+) -> Headers:
+    """All headers of a call, signed for `service` in `region` at `now`, or with a bearer token.
+
+    Raises:
+        ValueError: there is no credential.
+    """
+    if credential is None:
+        raise ValueError("the endpoint has no credential; name one in its `credentials`")
+    if isinstance(credential, Bearer):
+        sent = {**headers, "authorization": f"Bearer {credential.token}"}
+        return _raw(sent)
+    request = AWSRequest(method=method, url=url, data=body, headers=dict(headers))
+    _TimedAuth(_keys(credential), service, region).sign_at(request, now)
+    return _raw(dict(request.headers.items()))
+
+
+def _keys(keys: AwsKeys) -> Credentials:
+    return Credentials(keys.access_key, keys.secret_key, keys.session_token)
+
+
+def _raw(headers: Mapping[str, str]) -> Headers:
+    return tuple((k.lower().encode("ascii"), v.encode("ascii")) for k, v in headers.items())
