@@ -1,0 +1,128 @@
+"""What `audit verify` and `audit show` do, without a terminal.
+
+Exit codes: 0 ok, 1 findings, 2 usage (UsageError).
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from router.audit.errors import NoteInvalid
+from router.audit.layout import Folder
+from router.audit.note import PublicKey, parse_checkpoint, read_public_key
+from router.audit.reading import LogReader, Shown
+from router.audit.receipt import parse_receipt
+from router.audit.verdict import Anchor, Finding, Verdict
+from router.audit.verify import verify
+
+OK, FINDINGS, USAGE = 0, 1, 2
+
+
+class UsageError(NoteInvalid):
+    """What was given to a command can't be read; the message says what to give instead."""
+
+
+@dataclass(frozen=True, slots=True)
+class VerifyResult:
+    """Outcome of `audit verify`."""
+
+    verdict: Verdict
+    exit_code: int
+
+    def to_json(self) -> dict[str, object]:
+        """For `--json`."""
+        verdict = self.verdict
+        return {
+            "ok": verdict.ok,
+            "status": verdict.statuses,
+            "findings": [_finding(finding) for finding in verdict.all_findings],
+            "notices": [*verdict.notices, *(n for log in verdict.logs for n in log.notices)],
+            "logs": [
+                {
+                    "log": log.log,
+                    "size": log.size,
+                    "anchored": log.anchored,
+                    "tail": log.tail,
+                    "torn_bytes": log.torn,
+                    "status": log.statuses,
+                }
+                for log in verdict.logs
+            ],
+        }
+
+
+def run_verify(
+    folder: Path,
+    against: Sequence[Path] = (),
+    public_keys: Sequence[Path] = (),
+    receipts: Sequence[Path] = (),
+) -> VerifyResult:
+    """Verify `folder` against checkpoint or receipt files. Raises UsageError."""
+    if not Folder(folder).log_ids() and not Folder(folder).roster.exists():
+        raise UsageError(f"`{folder}` holds no log: give the folder that `log.dir` names")
+    anchors = [read_anchor(path) for path in against]
+    anchors += [anchor for path in receipts for anchor in read_receipts(path)]
+    keys = [read_key(path) for path in public_keys]
+    verdict = verify(folder, against=anchors, public_keys=keys)
+    return VerifyResult(verdict, OK if verdict.ok else FINDINGS)
+
+
+def run_show(
+    folder: Path,
+    *,
+    log: str | None = None,
+    request_id: str | None = None,
+    kind: str | None = None,
+) -> Iterator[Shown]:
+    """Entries in order, log by log, interned values in place. Raises UsageError, LineInvalid."""
+    logs = Folder(folder).log_ids()
+    if not logs or (log is not None and log not in logs):
+        raise UsageError(f"`{log or folder}` is no log; there are: {', '.join(logs) or 'none'}")
+    for name in [log] if log else logs:
+        for shown in LogReader(Folder(folder).log(name)).entries():
+            if request_id in (None, shown.id) and kind in (None, shown.kind):
+                yield shown
+
+
+def read_anchor(path: Path) -> Anchor:
+    """A checkpoint note or a JSON receipt. Raises UsageError."""
+    text = _read(path)
+    try:
+        return parse_receipt(text) if text.lstrip().startswith("{") else parse_checkpoint(text)
+    except NoteInvalid as error:
+        raise UsageError(f"`{path}`: {error}") from error
+
+
+def read_receipts(path: Path) -> list[Anchor]:
+    """A file with one JSON receipt per line. Raises UsageError."""
+    try:
+        return [parse_receipt(line) for line in _read(path).splitlines() if line.strip()]
+    except NoteInvalid as error:
+        raise UsageError(f"`{path}`: {error}") from error
+
+
+def read_key(path: Path) -> PublicKey:
+    """A public key file: PEM or vkey. Raises UsageError."""
+    try:
+        return read_public_key(_read(path))
+    except NoteInvalid as error:
+        raise UsageError(f"`{path}`: {error}") from error
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"can't read `{path}`: {error}") from error
+
+
+def _finding(finding: Finding) -> dict[str, object]:
+    place = finding.place
+    return {
+        "fault": finding.fault,
+        "log": place.log,
+        "segment": place.segment,
+        "line": place.line,
+        "index": place.index,
+        "detail": finding.detail,
+    }

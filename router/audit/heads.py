@@ -1,0 +1,116 @@
+"""Every signed statement about the size and root of one log, wherever it was found."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import orjson
+
+from router.audit.errors import NoteInvalid
+from router.audit.layout import LogFolder, complete_lines
+from router.audit.note import Checkpoint, PublicKey, parse_checkpoint
+from router.audit.reading import Place
+from router.audit.receipt import Receipt
+from router.audit.roster import RosterLine
+from router.audit.verdict import Anchor, Finding
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """A root that the log must have at a size. `given`: by whoever verifies, not by the folder."""
+
+    size: int
+    root: bytes
+    source: Place
+    given: bool
+
+
+class Heads:
+    """Collects the heads of one log, and findings about the statements themselves."""
+
+    def __init__(self, log: str, keys: Sequence[PublicKey]) -> None:
+        self._log = log
+        self._keys = keys
+        self.all: list[Head] = []
+        self.receipts: list[Receipt] = []
+        self.findings: list[Finding] = []
+        self.notices: list[str] = []
+
+    def given(self, number: int, anchor: Anchor) -> None:
+        """An anchor of this log, the `number`-th one given."""
+        place = Place(f"anchor {number}", "", 0, -1)
+        try:
+            receipt = anchor if isinstance(anchor, Receipt) else None
+            head = parse_checkpoint(receipt.checkpoint) if receipt else _checkpoint(anchor)
+        except NoteInvalid as error:
+            self.findings.append(Finding("anchor", place, str(error)))
+            return
+        if head.origin != self._log or head.signed_by(self._keys) is None:
+            self.findings.append(
+                Finding("anchor", place, f"signed by no known key of log `{self._log}`")
+            )
+        self.all.append(Head(head.size, head.root, place, given=True))
+        if receipt:
+            self.receipts.append(receipt)
+            if not 0 <= receipt.index < head.size:
+                self.findings.append(Finding("anchor", place, "the receipt is not below its head"))
+
+    def roster(self, numbered: Sequence[tuple[int, RosterLine]]) -> None:
+        """Starts and stops of this log."""
+        for number, line in numbered:
+            if line.signed:
+                place = Place("roster.jsonl", "", number, -1)
+                self.all.append(Head(line.size, line.root, place, given=False))
+
+    def published(
+        self, folder: LogFolder, held: frozenset[str], numbered: Sequence[tuple[int, RosterLine]]
+    ) -> None:
+        """`checkpoints.jsonl` and `checkpoint`. `held`: texts given as anchors."""
+        history = list(self._history(folder))
+        latest = folder.checkpoint.read_text("utf-8", "replace") if history else ""
+        texts = [head.text for head in history]
+        place = Place(self._log, "", 0, -1)
+        if history and latest not in texts[-2:]:
+            detail = "`checkpoint` is not the newest that was published"
+            self.findings.append(Finding("checkpoint", place, detail))
+        elif history and latest != texts[-1]:
+            stopped = [line.size for _, line in numbered if line.event == "stop"][-1:]
+            if texts[-1] in held or stopped == [history[-1].size]:
+                detail = "`checkpoint` is older than one that was published"
+                self.findings.append(Finding("checkpoint", place, detail))
+            else:
+                self.notices.append("`checkpoint` is one publication behind: a crash between both")
+
+    def _history(self, folder: LogFolder) -> Iterator[Checkpoint]:
+        if not folder.checkpoints.exists():
+            return
+        raws, torn = complete_lines(folder.checkpoints.read_bytes())
+        if torn:
+            self.notices.append("`checkpoints.jsonl` has a torn tail")
+        for number, raw in enumerate(raws, 1):
+            place = Place(f"{self._log}/checkpoints.jsonl", "", number, -1)
+            try:
+                head = parse_checkpoint(orjson.loads(raw)["checkpoint"])
+            except (ValueError, KeyError, TypeError, AttributeError, NoteInvalid) as error:
+                self.findings.append(Finding("checkpoint", place, f"unreadable: {error}"))
+                continue
+            if head.origin != self._log or head.signed_by(self._keys) is None:
+                detail = f"signed by no known key of log `{self._log}`"
+                self.findings.append(Finding("checkpoint", place, detail))
+            else:
+                self.all.append(Head(head.size, head.root, place, given=False))
+            yield head
+
+    def split_views(self) -> Iterator[Finding]:
+        """Two heads of one size with different roots."""
+        by_size: dict[int, Head] = {}
+        for head in self.all:
+            first = by_size.setdefault(head.size, head)
+            if first.root != head.root:
+                detail = f"another root at size {head.size} than {first.source}"
+                yield Finding("split_view", head.source, detail)
+
+
+def _checkpoint(anchor: Anchor) -> Checkpoint:
+    if isinstance(anchor, Receipt):
+        raise NoteInvalid("a receipt is not a checkpoint")
+    return anchor

@@ -1,0 +1,146 @@
+"""One pass over the lines of a log: leaf hashes, roots at the sizes asked for, and what is in it.
+
+Nothing is judged against signatures here. A line that can't be read becomes a finding; from
+there on the structure (`structure.py`) is no longer followed, because every later line would only
+repeat that fault.
+"""
+
+from bisect import bisect_right
+from collections.abc import Collection
+from dataclasses import dataclass, field
+
+from router.audit.layout import LogFolder, Segment, complete_lines
+from router.audit.lines import (
+    EntryLine,
+    InternLine,
+    Interns,
+    Line,
+    LineInvalid,
+    SegmentLine,
+    parse_line,
+)
+from router.audit.reading import Place
+from router.audit.structure import Structure
+from router.audit.tree import HASH_BYTES, Frontier, leaf_hash
+from router.audit.verdict import Fault, Finding
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One segment as found: its lines are leaves [start, start + count) of what is there."""
+
+    segment: Segment
+    start: int
+    count: int
+
+
+@dataclass(slots=True)
+class Scan:
+    """What one pass found. `roots` holds the root at each size asked for, as far as reached."""
+
+    log: str
+    leaves: bytearray = field(default_factory=bytearray)
+    roots: dict[int, bytes] = field(default_factory=dict)
+    parts: list[Part] = field(default_factory=list)
+    torn: int = 0
+    findings: list[Finding] = field(default_factory=list)
+
+    @property
+    def size(self) -> int:
+        """Complete lines found."""
+        return len(self.leaves) // HASH_BYTES
+
+    def leaf(self, position: int) -> bytes:
+        """Leaf hash of the line at a position."""
+        return bytes(self.leaves[position * HASH_BYTES : (position + 1) * HASH_BYTES])
+
+    def place(self, position: int) -> Place:
+        """File and line of a position; the end of the log when it is past it."""
+        at = bisect_right([part.start for part in self.parts], position) - 1
+        if at < 0:
+            return Place(self.log, "", 0, position)
+        part = self.parts[at]
+        return Place(self.log, part.segment.name, position - part.start + 1, position)
+
+
+def scan(folder: LogFolder, wanted: Collection[int], structure: Structure) -> Scan:
+    """Read every segment once."""
+    return _Scanner(folder.path.name, wanted, structure).run(folder.segments())
+
+
+class _Scanner:
+    def __init__(self, log: str, wanted: Collection[int], structure: Structure) -> None:
+        self._scan = Scan(log)
+        self._wanted = frozenset(wanted)
+        self._structure: Structure | None = structure
+        self._frontier = Frontier()
+        self._interns = Interns()
+        if 0 in self._wanted:
+            self._scan.roots[0] = self._frontier.root()
+
+    def run(self, segments: list[Segment]) -> Scan:
+        for segment in segments:
+            last = segment is segments[-1]
+            self._segment(segment, last=last)
+        if self._structure is not None:
+            self._structure.end()
+        return self._scan
+
+    def _segment(self, segment: Segment, *, last: bool) -> None:
+        found, start = self._scan, self._scan.size
+        raws, torn = complete_lines(segment.path.read_bytes())
+        found.parts.append(Part(segment, start, len(raws)))
+        if segment.first != start:
+            self._fault(
+                "segment",
+                Place(found.log, segment.name, 1, segment.first),
+                f"the segment begins at {segment.first}, but {start} lines come before it",
+            )
+        for number, raw in enumerate(raws, 1):
+            self._line(segment, number, raw)
+        if torn and last:
+            found.torn = torn
+        elif torn:
+            place = Place(found.log, segment.name, len(raws) + 1, segment.first + len(raws))
+            self._fault("malformed", place, "an incomplete line in a segment that others follow")
+
+    def _line(self, segment: Segment, number: int, raw: bytes) -> None:
+        place = Place(self._scan.log, segment.name, number, segment.first + number - 1)
+        if self._structure is not None:
+            try:
+                self._follow(place, parse_line(raw))
+            except LineInvalid as error:
+                self._fault("malformed", place, str(error))
+        leaf = leaf_hash(raw)
+        self._scan.leaves += leaf
+        self._frontier.append(leaf)
+        if self._frontier.size in self._wanted:
+            self._scan.roots[self._frontier.size] = self._frontier.root()
+
+    def _follow(self, place: Place, line: Line) -> None:
+        structure = self._structure
+        if structure is None:
+            return
+        if isinstance(line, SegmentLine) != (place.line == 1):
+            raise LineInvalid("a segment starts with its one segment line")
+        if isinstance(line, EntryLine):
+            structure.entry(place, line, self._interns.resolve(line.body))
+        elif isinstance(line, InternLine):
+            if line.index != place.index:
+                raise LineInvalid(f"the intern line says it is at {line.index}")
+            self._interns.values[line.index] = line.value
+        else:
+            self._start(place, line)
+
+    def _start(self, place: Place, line: SegmentLine) -> None:
+        if (line.log, line.index) != (self._scan.log, place.index):
+            raise LineInvalid(f"the segment line is of log `{line.log}`, index {line.index}")
+        if line.peaks != tuple(self._frontier.peaks):
+            raise LineInvalid("the peaks of the segment line are not those of the lines before it")
+        self._interns = Interns()
+        if self._structure is not None:
+            self._structure.segment(place, line)
+
+    def _fault(self, fault: Fault, place: Place, detail: str) -> None:
+        self._scan.findings.append(Finding(fault, place, detail))
+        self._structure = None

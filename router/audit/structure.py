@@ -1,0 +1,134 @@
+"""The laws that entries keep among themselves.
+
+1. A decision id is open once; its snapshot is stored and has the digest it names.
+2. An attempt or outcome belongs to an open decision and is not dated before it.
+3. Every endpoint attempted is in the plan of its decision.
+4. A decision has exactly one outcome; a start or stop finds nothing open.
+5. The roster has the lines that start, heartbeat and stop entries say it has.
+6. A running process writes something at least every two heartbeats (else a notice: a gap).
+7. A segment line repeats what was open before it.
+
+Names read from bodies, and only these: `plan` (endpoint names, or objects with `endpoint`),
+`endpoint`, `attempts` (likewise), `snapshot` (hex SHA-256), `event`, `roster`.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+
+from router.audit.layout import DIGEST, Folder
+from router.audit.lines import EntryLine, SegmentLine, Value
+from router.audit.reading import Place
+from router.audit.verdict import Fault, Finding
+
+GAP_MICROSECONDS = 150 * 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class _Open:
+    place: Place
+    time: int
+    plan: frozenset[str] | None
+
+
+class Structure:
+    """Follows the entries of one log in order and collects what breaks a law."""
+
+    def __init__(self, folder: Folder, roster: Sequence[bytes]) -> None:
+        self._folder = folder
+        self._roster = roster
+        self._open: dict[str, _Open] = {}
+        self._snapshots: dict[str, bool] = {}
+        self._last = 0
+        self._running = False
+        self.findings: list[Finding] = []
+        self.notices: list[str] = []
+
+    def entry(self, place: Place, line: EntryLine, body: Mapping[str, Value]) -> None:
+        """Judge one entry."""
+        self._gap(place, line, body)
+        if line.kind == "decision":
+            self._decision(place, line, body)
+        elif line.kind in ("attempt", "outcome"):
+            self._later(place, line, body)
+        elif line.kind in ("administration", "heartbeat"):
+            self._process(place, line, body)
+
+    def segment(self, place: Place, line: SegmentLine) -> None:
+        """7."""
+        opened = tuple((id_, known.place.index) for id_, known in self._open.items())
+        if opened != line.open:
+            self._fault("segment", place, "it lists other open requests than were left open")
+
+    def end(self) -> None:
+        """The log is read to its end. What is still open awaits recovery."""
+        if self._open:
+            self.notices.append(f"{len(self._open)} requests are open: recovery will settle them")
+
+    def _decision(self, place: Place, line: EntryLine, body: Mapping[str, Value]) -> None:
+        if line.id in self._open:
+            self._fault("duplicate", place, f"`{line.id}` already has an open decision")
+        plan = frozenset(endpoints(body["plan"])) if "plan" in body else None
+        self._open[line.id] = _Open(place, line.time, plan)
+        snapshot = body.get("snapshot")
+        if snapshot is not None and not self._stored(str(snapshot)):
+            self._fault("snapshot", place, f"snapshot `{snapshot}` is missing or altered")
+
+    def _later(self, place: Place, line: EntryLine, body: Mapping[str, Value]) -> None:
+        decision = self._open.get(line.id)
+        if decision is None:
+            self._fault("orphan", place, f"`{line.id}` has no open decision for an {line.kind}")
+            return
+        if line.time < decision.time:
+            self._fault("out_of_order", place, f"dated before its decision at {decision.place}")
+        tried = [*endpoints([body.get("endpoint")]), *endpoints(body.get("attempts"))]
+        for endpoint in tried:
+            if decision.plan is not None and endpoint not in decision.plan:
+                detail = f"`{endpoint}` is not in the plan at {decision.place}"
+                self._fault("outside_plan", place, detail)
+        if line.kind == "outcome":
+            del self._open[line.id]
+
+    def _process(self, place: Place, line: EntryLine, body: Mapping[str, Value]) -> None:
+        if body.get("event") in ("start", "stop"):
+            self._running = body["event"] == "start"
+            for id_, known in self._open.items():
+                self._fault("unsettled", known.place, f"`{id_}` was never settled")
+            self._open.clear()
+        roster = body.get("roster")
+        if isinstance(roster, dict) and not self._in_roster(roster):
+            self._fault("roster", place, "the roster is not the one this entry saw")
+
+    def _in_roster(self, named: Mapping[str, Value]) -> bool:
+        lines = named.get("lines")
+        if type(lines) is not int or lines > len(self._roster):
+            return False
+        return lines == 0 or self._roster[lines - 1].hex() == named.get("digest")
+
+    def _gap(self, place: Place, line: EntryLine, body: Mapping[str, Value]) -> None:
+        recovering = body.get("event") == "start" or "recovery" in (line.kind, body.get("by"))
+        silent = line.time - self._last
+        if self._running and not recovering and silent > GAP_MICROSECONDS:
+            self.notices.append(f"gap: {place}: nothing for {silent // 1_000_000} s before it")
+        self._last = max(self._last, line.time)
+
+    def _stored(self, digest: str) -> bool:
+        if digest not in self._snapshots:
+            path = self._folder.snapshot(digest)
+            self._snapshots[digest] = (
+                DIGEST.fullmatch(digest) is not None
+                and path.is_file()
+                and sha256(path.read_bytes()).hexdigest() == digest
+            )
+        return self._snapshots[digest]
+
+    def _fault(self, fault: Fault, place: Place, detail: str) -> None:
+        self.findings.append(Finding(fault, place, detail))
+
+
+def endpoints(value: Value) -> Iterator[str]:
+    """Endpoint names in a list of names or of objects with `endpoint`."""
+    for item in value if isinstance(value, list) else ():
+        name = item.get("endpoint") if isinstance(item, dict) else item
+        if isinstance(name, str):
+            yield name

@@ -1,0 +1,102 @@
+"""What a verification says: findings with places, notices, and one status line per log."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from router.audit.note import Checkpoint
+from router.audit.reading import Place
+from router.audit.receipt import Receipt
+
+Anchor: TypeAlias = Checkpoint | Receipt
+Fault: TypeAlias = Literal[
+    "altered",  # a line is not the one that was signed for
+    "removed",
+    "added",
+    "duplicated",
+    "moved",
+    "truncated",  # lines a signed head covers are gone from the end
+    "contradicted",  # a signed head doesn't fit, and the place is known as a range only
+    "malformed",  # not a line that a log writes
+    "segment",  # a segment file is missing, misnamed or starts wrongly
+    "sidecar",  # stored leaf hashes differ from the lines
+    "checkpoint",  # a published checkpoint is unreadable, stale, or signed by nobody known
+    "anchor",  # what was given to compare with is signed by nobody known
+    "split_view",  # two signed heads of one size differ
+    "missing_log",
+    "unlisted_log",
+    "roster",
+    "snapshot",
+    "orphan",  # an attempt or outcome without its decision
+    "outside_plan",
+    "out_of_order",  # something is dated before the decision it depends on
+    "unsettled",
+    "duplicate",  # a second decision under an open id
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One fault and where it is."""
+
+    fault: Fault
+    place: Place
+    detail: str
+
+    def __str__(self) -> str:
+        return f"{self.fault}: {self.place}: {self.detail}"
+
+
+@dataclass(frozen=True, slots=True)
+class LogVerdict:
+    """One log. `anchored` is the size of the largest anchor it agrees with; None without one."""
+
+    log: str
+    size: int
+    anchored: int | None
+    torn: int
+    findings: Sequence[Finding]
+    notices: Sequence[str]
+
+    @property
+    def tail(self) -> int:
+        """Lines above the largest anchor (0 without one: nothing is anchored then)."""
+        return 0 if self.anchored is None else max(0, self.size - self.anchored)
+
+    @property
+    def statuses(self) -> list[str]:
+        """Words of law 11 that apply."""
+        words = [f"{len(self.findings)} findings"] if self.findings else []
+        if not self.findings and self.anchored is None:
+            words.append("consistent, unanchored")
+        if self.tail:
+            words.append(f"unanchored tail: {self.tail}")
+        if self.torn:
+            words.append("torn tail")
+        return words or ["intact"]
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """A folder of logs. `findings` are those of the folder itself: roster, missing logs, anchors
+    of logs that are not there."""
+
+    logs: Sequence[LogVerdict]
+    findings: Sequence[Finding]
+    notices: Sequence[str]
+
+    @property
+    def all_findings(self) -> list[Finding]:
+        """Findings of the folder and of every log."""
+        return [*self.findings, *(finding for log in self.logs for finding in log.findings)]
+
+    @property
+    def ok(self) -> bool:
+        """No finding anywhere. A tail, a torn tail or a missing anchor is not a finding."""
+        return not self.all_findings
+
+    @property
+    def statuses(self) -> list[str]:
+        """All statuses, each once."""
+        words = [f"{len(self.findings)} findings"] if self.findings else []
+        return list(dict.fromkeys([*words, *(s for log in self.logs for s in log.statuses)]))

@@ -1,0 +1,188 @@
+"""Offline verification of a folder of logs.
+
+For the folder:
+ 1. Read the roster: each line signed by a known key and chained to the one before.
+ 2. Every log the roster or an anchor names is there; every log that is there is in the roster.
+
+For each log:
+ 3. Collect every signed head: anchors given, published checkpoints, roster. Two heads of one size
+    agree, and each is signed by a known key.
+ 4. Read all lines once: hashes, roots at the sizes of those heads, structure.
+ 5. Each head fits the root of the lines below it; each receipt fits the line at its index.
+ 6. If one doesn't, name the places (`locate.py`). Otherwise structure counts (`structure.py`).
+ 7. Lines above the largest fitting anchor are the unanchored tail.
+
+With no anchor the best verdict is `consistent, unanchored`: whoever holds the signing key could
+have written all of it anew. Nothing here writes.
+"""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from router.audit.errors import AuditError
+from router.audit.heads import Head, Heads
+from router.audit.layout import Folder
+from router.audit.locate import SHOWN, altered_sidecar, differences, root_at, stored_leaves
+from router.audit.note import PublicKey
+from router.audit.reading import Place
+from router.audit.receipt import Receipt
+from router.audit.roster import NO_LINE, RosterLine, read_roster
+from router.audit.scan import Scan, scan
+from router.audit.structure import Structure
+from router.audit.verdict import Anchor, Fault, Finding, LogVerdict, Verdict
+
+
+def verify(
+    folder: Path, *, against: Sequence[Anchor] = (), public_keys: Sequence[PublicKey] = ()
+) -> Verdict:
+    """Verify every log in `folder`.
+
+    `against` are checkpoints or receipts kept elsewhere; `public_keys` the keys the logs must be
+    signed with. Without keys those of the roster are used, and a notice says so.
+    """
+    return _Verification(Folder(folder), against, public_keys).run()
+
+
+class _Verification:
+    def __init__(
+        self, folder: Folder, against: Sequence[Anchor], public_keys: Sequence[PublicKey]
+    ) -> None:
+        self._folder = folder
+        self._anchors = [(number, anchor) for number, anchor in enumerate(against, 1)]
+        self._keys = list(public_keys)
+        self._lines: list[RosterLine] = []
+        self._findings: list[Finding] = []
+        self._notices: list[str] = []
+
+    def run(self) -> Verdict:
+        self._roster()
+        present = self._folder.log_ids()
+        self._missing(present)
+        logs = [self._log(log) for log in present]
+        return Verdict(logs, self._findings, self._notices)
+
+    def _roster(self) -> None:
+        """1."""
+        try:
+            self._lines, torn = read_roster(self._folder)
+        except AuditError as error:
+            self._findings.append(Finding("roster", Place("roster.jsonl", "", 0, -1), str(error)))
+            torn = 0
+        if torn:
+            self._notices.append("the roster has a torn tail")
+        if not self._keys:
+            self._keys = list(dict.fromkeys(line.key for line in self._lines))
+            self._notices.append("keys were taken from the roster: pass a public key to check them")
+        previous = NO_LINE
+        for number, line in enumerate(self._lines, 1):
+            if line.previous != previous:
+                self._unfit(number, "it doesn't follow the line before it")
+            if not line.signed or line.key not in self._keys:
+                self._unfit(number, "it is not signed by a known key")
+            previous = line.digest
+
+    def _unfit(self, number: int, detail: str) -> None:
+        self._findings.append(
+            Finding("roster", Place("roster.jsonl", "", number, -1), f"line {number}: {detail}")
+        )
+
+    def _missing(self, present: Sequence[str]) -> None:
+        """2."""
+        named = {line.log for line in self._lines}
+        anchored = {_origin(anchor) for _, anchor in self._anchors}
+        for log in sorted((named | anchored) - set(present)):
+            detail = "an anchor names it" if log in anchored else "the roster names it"
+            self._findings.append(Finding("missing_log", Place(log, "", 0, -1), detail))
+        for log in sorted(set(present) - named):
+            if any((self._folder.log(log).path / "segments").glob("*.jsonl")):
+                self._findings.append(
+                    Finding("unlisted_log", Place(log, "", 0, -1), "the roster doesn't name it")
+                )
+
+    def _log(self, log: str) -> LogVerdict:
+        heads = self._heads(log)
+        structure = Structure(self._folder, [line.digest for line in self._lines])
+        wanted = {head.size for head in heads.all}
+        found = scan(self._folder.log(log), wanted, structure)  # 4
+        good, bad = _judged(heads.all, found)  # 5
+        findings = [*heads.findings, *heads.split_views(), *found.findings]
+        notices = [*heads.notices]
+        if bad or found.findings:
+            places = list(self._places(found, good, bad))
+            findings += [place for place in places if place not in findings]
+            if not bad:
+                findings += structure.findings
+            notices.append("the structure was judged only up to the first fault")
+        else:
+            findings += structure.findings
+            findings += self._sidecars(found, good)
+            notices += structure.notices
+        findings += _receipts(heads, found)
+        anchored = [head.size for head in good if head.given]
+        given = any(head.given for head in heads.all)
+        size = max(anchored, default=0) if given else None
+        return LogVerdict(log, found.size, size, found.torn, _capped(findings), notices)
+
+    def _heads(self, log: str) -> Heads:
+        """3."""
+        heads = Heads(log, self._keys)
+        anchors = [(number, one) for number, one in self._anchors if _origin(one) == log]
+        for number, anchor in anchors:
+            heads.given(number, anchor)
+        numbered = [(at, line) for at, line in enumerate(self._lines, 1) if line.log == log]
+        heads.roster(numbered)
+        held = frozenset(_text(anchor) for _, anchor in anchors)
+        heads.published(self._folder.log(log), held, numbered)
+        return heads
+
+    def _places(self, found: Scan, good: Sequence[Head], bad: Sequence[Head]) -> Iterator[Finding]:
+        """6."""
+        stored = stored_leaves(self._folder.log(found.log), found)
+        for head in sorted(bad, key=lambda head: (head.given, head.size), reverse=True):
+            if root_at(stored, head.size) == head.root:
+                located = list(differences(found, stored, head.size))
+                yield from located
+                if located:
+                    return
+        for head in sorted(bad, key=lambda head: head.size)[:1]:
+            fits = max((known.size for known in good if known.size <= head.size), default=0)
+            detail = (
+                f"something in lines {fits} to {head.size - 1} is not as signed at {head.source}"
+            )
+            fault: Fault = "truncated" if found.size < head.size else "contradicted"
+            yield Finding(fault, found.place(min(fits, max(found.size - 1, 0))), detail)
+
+    def _sidecars(self, found: Scan, good: Sequence[Head]) -> list[Finding]:
+        covered = max((head.size for head in good if not head.given), default=0)
+        stored = stored_leaves(self._folder.log(found.log), found)
+        return list(altered_sidecar(found, stored, covered))
+
+
+def _judged(heads: Sequence[Head], found: Scan) -> tuple[list[Head], list[Head]]:
+    good = [head for head in heads if found.roots.get(head.size) == head.root]
+    return good, [head for head in heads if found.roots.get(head.size) != head.root]
+
+
+def _receipts(heads: Heads, found: Scan) -> Iterator[Finding]:
+    for receipt in heads.receipts:
+        place = found.place(receipt.index)
+        if receipt.index >= found.size:
+            yield Finding("truncated", place, f"a receipt names line {receipt.index}")
+        elif found.leaf(receipt.index).hex() != receipt.leaf:
+            yield Finding("altered", place, f"line {receipt.index} is not the one of a receipt")
+
+
+def _capped(findings: Sequence[Finding]) -> list[Finding]:
+    unique = list(dict.fromkeys(findings))
+    if len(unique) <= SHOWN:
+        return unique
+    more = Finding("altered", unique[SHOWN].place, f"and {len(unique) - SHOWN} more findings")
+    return [*unique[:SHOWN], more]
+
+
+def _origin(anchor: Anchor) -> str:
+    return anchor.log if isinstance(anchor, Receipt) else anchor.origin
+
+
+def _text(anchor: Anchor) -> str:
+    return anchor.checkpoint if isinstance(anchor, Receipt) else anchor.text
