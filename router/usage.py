@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+import orjson
+
 _BYTES_PER_TOKEN = 4
+_MARK = b'"usage"'
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +77,40 @@ def read_bedrock(usage: object) -> Usage | None:
     hit = _count(usage, "cacheReadInputTokens") or 0
     write = _count(usage, "cacheWriteInputTokens") or 0
     return Usage(taken + hit + write, given, hit, write)
+
+
+def in_json(body: bytes) -> Usage | None:
+    """Usage of a JSON answer or of one event's data, whichever surface; cheap when it has none."""
+    if _MARK not in body:
+        return None
+    try:
+        answer: object = orjson.loads(body)
+    except orjson.JSONDecodeError:
+        return None
+    return in_answer(answer)
+
+
+def in_answer(answer: object) -> Usage | None:
+    """Usage of a parsed answer or event: at the top, or under `response` or `message`."""
+    if not isinstance(answer, Mapping):
+        return None
+    for holder in (answer, answer.get("response"), answer.get("message")):
+        if isinstance(holder, Mapping) and (found := read(holder.get("usage"))) is not None:
+            return found
+    return None
+
+
+def merged(before: Usage | None, after: Usage | None) -> Usage | None:
+    """Usage of a stream that tells it in parts: counts only grow, a zero is no news."""
+    if before is None or after is None:
+        return after or before
+    return Usage(
+        max(before.input, after.input),
+        max(before.output, after.output),
+        max(before.cached_input, after.cached_input),
+        max(before.cache_write, after.cache_write),
+        before.estimated and after.estimated,
+    )
 
 
 def estimate(input_bytes: int, output_bytes: int) -> Usage:

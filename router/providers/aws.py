@@ -6,7 +6,7 @@ given, the region is the endpoint's, the time is the caller's. botocore only com
 
 from __future__ import annotations
 
-import datetime
+import datetime as dt
 import re
 from collections.abc import Mapping
 from urllib.parse import quote, urlsplit
@@ -80,7 +80,8 @@ class _TimedAuth(SigV4Auth):  # type: ignore[misc]
     """Signature version 4 at a given time instead of the machine's."""
 
     def sign_at(self, request: AWSRequest, now: float) -> None:
-        at = datetime.datetime.fromtimestamp(now, datetime.UTC)
+        """Sign `request` in place; `now` is seconds since the epoch."""
+        at = dt.datetime.fromtimestamp(now, dt.UTC)
         request.context["timestamp"] = at.strftime(SIGV4_TIMESTAMP)
         self._modify_request_before_signing(request)
         text = self.string_to_sign(request, self.canonical_request(request))

@@ -1,7 +1,7 @@
 """What a provider file offers: how to ask one kind of endpoint, read its answer and its refusal.
 
-A provider holds no state and opens no connection. It turns an `Ask` into an `OutboundRequest`,
-upstream bytes into frames for the client, and an upstream's error into a `Failure`.
+A provider holds no state and opens no connection. It turns an `Ask` into an
+`OutboundRequest`, upstream bytes into client bytes, and an upstream's error into a `Failure`.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from typing import Protocol
 
 from regions.model import Endpoint
 from router.errors import RequestError
-from router.frames import Decoder, StreamError, WholeDecoder
 from router.transport.messages import Headers, OutboundRequest, TlsFiles
+from router.usage import Usage
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +102,7 @@ class Failure:
     Attributes:
         kind: what it means.
         message: lower case, safe to show and to log.
-        status: the upstream's HTTP status, or what an error within an answer amounts to.
+        status: the upstream's HTTP status; 200 for an error inside a stream.
         provider_code: the vendor's name of the error, out of the names known to the provider.
         retry_after: seconds, clamped; `None` when not told.
         param: the request parameter concerned, out of those known to the provider.
@@ -129,6 +129,38 @@ class Failure:
     def harms_health(self) -> bool:
         """Whether the endpoint is to be blamed; load is not illness."""
         return self.kind in {Kind.ILL, Kind.AUTH, Kind.MISSING, Kind.BAD_ANSWER}
+
+
+class Decoder(Protocol):
+    """Upstream bytes in, client bytes out. `failure` and `usage` are looked at after every call.
+
+    After a `failure` nothing more comes out; what it means before and after first content is
+    the caller's business. The client's end mark (`data: [DONE]`) comes out only where the
+    upstream's own end was seen.
+    """
+
+    @property
+    def content_type(self) -> str:
+        """The client answer's media type."""
+        ...
+
+    @property
+    def usage(self) -> Usage | None:
+        """Tokens, as far as told; `None` before."""
+        ...
+
+    @property
+    def failure(self) -> Failure | None:
+        """Why nothing more comes, if so."""
+        ...
+
+    def feed(self, data: bytes) -> bytes:
+        """Client bytes that are complete so far; may be empty."""
+        ...
+
+    def finish(self) -> bytes:
+        """What is left when the upstream's body has ended."""
+        ...
 
 
 class Provider(Protocol):
@@ -171,20 +203,12 @@ class Provider(Protocol):
         """
         ...
 
-    def stream(self, ask: Ask, endpoint: Endpoint) -> Decoder:
-        """A fresh decoder of a streamed answer into the client's surface."""
-        ...
-
-    def whole(self, ask: Ask, endpoint: Endpoint) -> WholeDecoder:
-        """The decoder of an answer that was not asked for as a stream."""
+    def decoder(self, ask: Ask, endpoint: Endpoint, headers: Headers) -> Decoder | Failure:
+        """A fresh decoder for a 200 with these (lower case) headers, or why it can't be read."""
         ...
 
     def failure(self, status: int, headers: Headers, body: bytes, now: float) -> Failure:
-        """What an answer outside 200 to 299 means; `body` may be cut short."""
-        ...
-
-    def stream_failure(self, error: StreamError) -> Failure:
-        """What an error within an answer means."""
+        """What an answer other than 200 means; `body` may be cut short."""
         ...
 
     def call_id(self, headers: Headers) -> str | None:

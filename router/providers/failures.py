@@ -14,7 +14,6 @@ from email.utils import parsedate_to_datetime
 
 import orjson
 
-from router.frames import StreamError
 from router.providers.base import Failure, Kind
 from router.transport.messages import Headers, header
 
@@ -180,10 +179,9 @@ def openai_error(status: int, error: Mapping[str, object], wait: float | None) -
     return Failure(kind, message, status, code, wait, named)
 
 
-def openai_stream_failure(error: StreamError) -> Failure:
-    """The failure an error within an OpenAI-compatible answer means."""
-    said = {"code": error.kind, "type": error.kind, "message": error.message}
-    return openai_error(error.status, said, None)
+def bad_answer(status: int, why: str) -> Failure:
+    """An answer that could not be read; `why` is ours."""
+    return Failure(Kind.BAD_ANSWER, f"{meaning(Kind.BAD_ANSWER)}: {why}", status)
 
 
 def call_id(headers: Headers, name: bytes) -> str | None:

@@ -2,30 +2,16 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping
-from types import MappingProxyType
 from urllib.parse import urlsplit
 
 from regions.model import Endpoint
 from router.errors import RequestError
-from router.frames import Decoder, Frame, StreamError, WholeDecoder
-from router.providers.base import Ask, Bearer, Failure, Target, refuse_places
+from router.providers.base import Ask, Bearer, Decoder, Failure, Target, refuse_places
 from router.providers.bodies import refuse_duplicates, splice_model, with_usage_in_stream
-from router.providers.failures import call_id, openai_failure, openai_stream_failure
-from router.readings import (
-    ModelName,
-    Reader,
-    Reading,
-    SseDecoder,
-    WholeReading,
-    read_chat,
-    read_messages,
-    read_responses,
-)
-from router.transport.messages import Headers, Origin, OutboundRequest
+from router.providers.failures import bad_answer, call_id, openai_failure
+from router.providers.streams import EventDecoder, JsonDecoder
+from router.transport.messages import Headers, Origin, OutboundRequest, header
 
-_NO_CHOICES = re.compile(rb'"choices"\s*:\s*\[\s*\]')
 _PATHS = {
     "chat.completions": "/chat/completions",
     "completions": "/completions",
@@ -47,56 +33,6 @@ _PLACES = frozenset(
         "aws_role_name", "vertex_project", "vertex_location", "azure_endpoint",
     }
 )  # fmt: skip
-
-
-def _read_embeddings(document: Mapping[str, object]) -> Reading:
-    usage = document.get("usage")
-    said = usage if isinstance(usage, Mapping) else None
-    return Reading(content=bool(document.get("data")), usage=said)
-
-
-_READERS: Mapping[str, Reader] = MappingProxyType(
-    {
-        "chat.completions": read_chat,
-        "completions": read_chat,
-        "responses": read_responses,
-        "messages": read_messages,
-        "embeddings": _read_embeddings,
-    }
-)
-
-
-class WithoutUsage:
-    """Keeps from the client the usage that it did not ask for and we did.
-
-    Only the chunk that holds nothing else is kept back; what it says still counts.
-    """
-
-    def __init__(self, inner: Decoder) -> None:
-        self._inner = inner
-
-    @property
-    def media_type(self) -> bytes:
-        """See `Decoder`."""
-        return self._inner.media_type
-
-    @property
-    def malformed(self) -> int:
-        """See `Decoder`."""
-        return self._inner.malformed
-
-    def feed(self, data: bytes) -> list[Frame]:
-        """See `Decoder`."""
-        return [_bare(frame) for frame in self._inner.feed(data)]
-
-    def finish(self) -> list[Frame]:
-        """See `Decoder`."""
-        return [_bare(frame) for frame in self._inner.finish()]
-
-
-def _bare(frame: Frame) -> Frame:
-    ours = frame.usage is not None and not frame.content and not frame.finish
-    return frame._replace(data=b"") if ours and _NO_CHOICES.search(frame.data) else frame
 
 
 class OpenAiCompatible:
@@ -130,22 +66,18 @@ class OpenAiCompatible:
             return error
         return None
 
-    def stream(self, ask: Ask, endpoint: Endpoint) -> Decoder:
+    def decoder(self, ask: Ask, endpoint: Endpoint, headers: Headers) -> Decoder | Failure:
         """See `Provider`: the answer's bytes, with the model's public name in them."""
-        decoder = SseDecoder(_READERS[ask.surface], ModelName(ask.model))
-        return WithoutUsage(decoder) if self._adds_usage(ask, endpoint) else decoder
-
-    def whole(self, ask: Ask, endpoint: Endpoint) -> WholeDecoder:
-        """See `Provider`."""
-        return WholeReading(_READERS[ask.surface], ModelName(ask.model))
+        kind = (header(headers, b"content-type") or b"").split(b";")[0].strip().lower()
+        if kind == b"text/event-stream" and ask.stream:
+            return EventDecoder(ask.model, drops_usage=self._adds_usage(ask, endpoint))
+        if kind == b"application/json" and not ask.stream:
+            return JsonDecoder(ask.model)
+        return bad_answer(200, "its content type does not fit what was asked")
 
     def failure(self, status: int, headers: Headers, body: bytes, now: float) -> Failure:
         """See `Provider`."""
         return openai_failure(status, headers, body, now)
-
-    def stream_failure(self, error: StreamError) -> Failure:
-        """See `Provider`."""
-        return openai_stream_failure(error)
 
     def call_id(self, headers: Headers) -> str | None:
         """See `Provider`."""
