@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping
 
+from regions.countries import ISO_3166_1, Countries
 from regions.places import (
     UNKNOWN_BIT,
     Area,
@@ -28,13 +29,23 @@ class Atlas:
             has a region is added by itself.
         partitions: partitions without any listed region (vendors that name none).
         jurisdictions: word → ISO 3166-1 codes, as `EU` → 27 codes. Words are upper case.
+        subdivisions: ISO 3166-2 codes that may be used as words, beside those of the regions.
         seed: digest of whatever else the catalog holds; part of the atlas' digest.
 
     Raises:
-        PlaceError: a duplicate region, or a word that is also a country code.
+        PlaceError: a duplicate region, or a word that is also another country's code.
     """
 
-    __slots__ = ("_atoms", "_bits", "_by_country", "_elsewhere", "_open", "digest", "jurisdictions")
+    __slots__ = (
+        "_atoms",
+        "_bits",
+        "_by_country",
+        "_elsewhere",
+        "_open",
+        "digest",
+        "jurisdictions",
+        "subdivisions",
+    )
 
     def __init__(
         self,
@@ -43,12 +54,17 @@ class Atlas:
         partitions: Iterable[Partition] = (),
         jurisdictions: Mapping[str, frozenset[str]] | None = None,
         seed: str = "",
+        subdivisions: Iterable[str] = (),
     ) -> None:
-        ordered = sorted(regions)
+        ordered = sorted(regions, key=lambda r: r.id)
         _refuse_duplicates(ordered)
+        _check_jurisdictions(jurisdictions or {})
         every_area = {Area(r.partition, r.country) for r in ordered} | set(areas)
         worlds = {a.partition for a in every_area} | set(partitions)
         self.jurisdictions: Mapping[str, frozenset[str]] = dict(jurisdictions or {})
+        self.subdivisions: frozenset[str] = frozenset(subdivisions) | {
+            r.subdivision for r in ordered if r.subdivision
+        }
         self._atoms: tuple[Atom, ...] = (
             Unknown(),
             *ordered,
@@ -82,10 +98,12 @@ class Atlas:
 
     @property
     def regions(self) -> tuple[Region, ...]:
+        """Every region, by id."""
         return tuple(a for a in self._atoms if isinstance(a, Region))
 
     @property
     def partitions(self) -> tuple[Partition, ...]:
+        """Every partition, of every provider."""
         return tuple(sorted(self._elsewhere))
 
     def region(self, region_id: str) -> Region:
@@ -235,6 +253,7 @@ class Atlas:
         for atom in self._atoms:
             text.update(repr(atom).encode())
         text.update(repr(sorted((w, sorted(c)) for w, c in self.jurisdictions.items())).encode())
+        text.update(repr(sorted(self.subdivisions)).encode())
         return text.hexdigest()
 
 
@@ -244,3 +263,10 @@ def _refuse_duplicates(regions: list[Region]) -> None:
         if region.id in seen:
             raise PlaceError(f"region `{region.id}` stands twice in the catalog")
         seen.add(region.id)
+
+
+def _check_jurisdictions(jurisdictions: Mapping[str, frozenset[str]]) -> None:
+    for word, codes in jurisdictions.items():
+        Countries.of(codes)
+        if word in ISO_3166_1 and codes != {word}:
+            raise PlaceError(f"jurisdiction `{word}` is also a country code and must mean it")

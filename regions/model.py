@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum, StrEnum
 
+from regions.atlas import Atlas
 from regions.countries import Countries
-from regions.places import PlaceError, PlaceSet
+from regions.places import UNKNOWN_BIT, PlaceError, PlaceSet
 
 
 class Tier(IntEnum):
@@ -32,6 +33,7 @@ class Tier(IntEnum):
 
     @property
     def label(self) -> str:
+        """The name in lower case, as configuration writes it."""
         return self.name.lower()
 
 
@@ -79,9 +81,24 @@ class Retention:
             raise PlaceError("an empty set of places retains nothing; say `nothing` and its source")
         return cls(places.mask, source)
 
+    @classmethod
+    def unknown(cls, reason: str) -> Retention:
+        """Nobody said what is kept, or where; lies only inside an unbounded axis."""
+        return cls(UNKNOWN_BIT, reason)
+
     @property
     def is_nothing(self) -> bool:
+        """Whether it is known that nothing is kept."""
         return self.mask == 0
+
+    @property
+    def is_known(self) -> bool:
+        """Whether what is kept, if anything, is kept in known places."""
+        return not self.mask & UNKNOWN_BIT
+
+    def places(self, atlas: Atlas) -> PlaceSet:
+        """The places as a set of the atlas they were built from; empty for nothing."""
+        return PlaceSet(atlas, self.mask)
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +133,8 @@ class Call:
         parameters: top-level parameter names the client sent.
         movers: parts that move bytes, by their names in the parameter table:
             `url_input`, `hosted_tool:web_search`, `remote_mcp`, `stored`, …
+        unknown: paths of parameters the table doesn't know, as `messages[].audio_id`.
+        places: place parameters the client sent, with their values as text.
         features: capabilities the answer needs: `tools`, `json_schema`, `images`, `stream`.
     """
 
@@ -123,6 +142,8 @@ class Call:
     parameters: frozenset[str] = frozenset()
     movers: frozenset[str] = frozenset()
     features: frozenset[str] = frozenset()
+    unknown: frozenset[str] = frozenset()
+    places: frozenset[tuple[str, str]] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +156,7 @@ class Assurance:
     until: float | None = None
 
     def held(self, now: float) -> bool:
+        """Whether it still holds at `now`, in seconds since the epoch."""
         return self.until is None or now < self.until
 
 

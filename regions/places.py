@@ -5,10 +5,10 @@ kinds of atom: a `Region`; an `Area` (some region of one provider in one country
 unknown); and `Elsewhere` (any place of one provider, open-ended). A fourth atom stands
 for *unknown*: nothing at all is promised.
 
-An `Atlas` (see `regions.atlas`) numbers the atoms of one catalog. A `PlaceSet` is an integer mask over these
-numbers. A `Boundary` is two masks, *surely inside* and *possibly inside*; a footprint is
-inside when no bit of it lies outside `sure`. Every set belongs to one atlas; mixing two
-is an error, since the numbers mean different places.
+An `Atlas` (see `regions.atlas`) numbers the atoms of one catalog. A `PlaceSet` is an
+integer mask over these numbers. A `Boundary` is two masks, *surely inside* and *possibly
+inside*; a footprint is inside when no bit of it lies outside `sure`. Every set belongs to
+one atlas; mixing two is an error, since the numbers mean different places.
 """
 
 from __future__ import annotations
@@ -49,6 +49,7 @@ class Partition:
 
     @property
     def id(self) -> str:
+        """`aws`, or `provider/name` where the two differ: `aws/aws-eusc`."""
         return self.name if self.provider == self.name else f"{self.provider}/{self.name}"
 
     @property
@@ -72,6 +73,7 @@ class Region:
 
     @property
     def provider(self) -> str:
+        """Whose region it is: `aws`, `azure`, `gcp`, `self`."""
         return self.partition.provider
 
     @property
@@ -89,6 +91,7 @@ class Area:
 
     @property
     def id(self) -> str:
+        """`area:partition:COUNTRY`."""
         return f"area:{self.partition.id}:{self.country}"
 
 
@@ -100,6 +103,7 @@ class Elsewhere:
 
     @property
     def id(self) -> str:
+        """`elsewhere:partition`."""
         return f"elsewhere:{self.partition.id}"
 
 
@@ -109,6 +113,7 @@ class Unknown:
 
     @property
     def id(self) -> str:
+        """Always `unknown`."""
         return "unknown"
 
 
@@ -189,6 +194,7 @@ class Boundary:
 
     @property
     def is_empty(self) -> bool:
+        """Whether no place at all is surely inside."""
         return self.sure == 0
 
     @property

@@ -1,0 +1,77 @@
+"""`footprint(endpoint, call, catalog, now)`: where one call goes, before it is made.
+
+The endpoint's vendor file says what is known of the endpoint; then everything in the call
+that moves bytes is added. Pure: `now` is passed in, and decides only which facts have aged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from regions.catalog import Catalog
+from regions.footprints import bedrock, own
+from regions.footprints.draft import Draft, Vendor
+from regions.model import Axis, Call, Endpoint, Footprint
+
+VENDORS: Mapping[str, Vendor] = MappingProxyType(
+    {
+        "bedrock": bedrock.VENDOR,
+        "bedrock-mantle": bedrock.MANTLE,
+        "llamacpp": own.VENDOR,
+        "self": own.VENDOR,
+        "sglang": own.VENDOR,
+        "vllm": own.VENDOR,
+    }
+)
+
+# Parts of a call by what they do. What isn't here moves bytes somewhere nobody named.
+STORING = frozenset({"stored", "stored_object", "conversation", "background"})
+PLAIN_CALL = Call(surface="chat.completions")
+
+
+def footprint(endpoint: Endpoint, call: Call, catalog: Catalog, now: float) -> Footprint:
+    """Where this call of this endpoint is processed, kept, and who operates it.
+
+    Args:
+        now: seconds since the epoch; facts older than the catalog's `max_fact_age` at
+            this time read as unknown.
+    """
+    draft = Draft(catalog, endpoint, now)
+    vendor = vendor_of(endpoint)
+    if vendor is None:
+        draft.process_unknown(f"what endpoints of kind `{endpoint.kind}` are")
+    else:
+        vendor.describe(draft)
+    for mover in sorted(call.movers):
+        _move(draft, mover)
+    return draft.footprint()
+
+
+def vendor_of(endpoint: Endpoint) -> Vendor | None:
+    """The vendor file that describes an endpoint; `None` for a kind nobody describes."""
+    if endpoint.self_operated and endpoint.kind == "openai":
+        return own.VENDOR
+    return VENDORS.get(endpoint.kind)
+
+
+def _move(draft: Draft, mover: str) -> None:
+    if mover not in STORING:
+        draft.process_unknown(f"where `{mover}` in the request sends bytes")
+    elif draft.storage is None:
+        draft.retain_unknown(f"where `{mover}` in the request is stored")
+    else:
+        statement = f"`{mover}` in the request is stored in {', '.join(draft.storage.ids)}"
+        draft.retained_in(draft.storage, statement, "where the endpoint stores")
+
+
+def unknown_axes(found: Footprint) -> frozenset[Axis]:
+    """The axes on which a footprint is not fully known."""
+    axes = set()
+    if not found.process.is_known:
+        axes.add(Axis.PROCESS)
+    if not found.retain.is_known:
+        axes.add(Axis.RETAIN)
+    if not found.operate.is_known:
+        axes.add(Axis.OPERATE)
+    return frozenset(axes)

@@ -1,0 +1,69 @@
+"""Endpoints the operator runs: the region, the operator and what is kept are declared."""
+
+from __future__ import annotations
+
+from urllib.parse import urlsplit
+
+from regions.footprints.draft import DECLARED, Draft, Vendor
+
+# A self-operated endpoint can't live at a vendor's own host; one that says so is a mistake.
+MANAGED_HOSTS = (
+    ".api.aws",
+    ".amazonaws.com",
+    ".amazonaws.com.cn",
+    ".amazonaws.eu",
+    ".anthropic.com",
+    ".azure.com",
+    ".azure.us",
+    ".azure.cn",
+    ".cohere.ai",
+    ".cohere.com",
+    ".databricks.com",
+    ".googleapis.com",
+    ".mistral.ai",
+    ".openai.com",
+    ".openrouter.ai",
+    ".snowflakecomputing.com",
+)
+
+
+def describe(draft: Draft) -> None:
+    """One declared region; `operate` and `retain` as configured, unknown where they are not."""
+    region = draft.own_region("self")
+    if region is None:
+        return
+    managed = [h for h in hosts(draft.endpoint.urls) if is_managed(h)]
+    if managed:
+        draft.process_unknown(
+            f"the provider of host `{managed[0]}`: it is not self-operated; set the endpoint's "
+            "`kind` to its vendor"
+        )
+    places = draft.catalog.atlas.place(region.id)
+    draft.processed_in(places, f"runs in {region.id} ({region.country})", DECLARED)
+    draft.storage = places
+    if draft.endpoint.operate is None:
+        draft.operate_unknown("`operate`: the countries whose law reaches the operator, as `[DE]`")
+    if draft.endpoint.retain is None:
+        draft.retain_unknown("`retain`: what the servers keep, as `nothing` or a region")
+
+
+def hosts(urls: tuple[str, ...]) -> list[str]:
+    """Host names of URLs, lower case; a URL without a scheme is read as `host[:port]/…`."""
+    found: list[str] = []
+    for url in urls:
+        parts = urlsplit(url if "//" in url else f"//{url}")
+        if parts.hostname:
+            found.append(parts.hostname.rstrip("."))
+    return found
+
+
+def is_managed(host: str) -> bool:
+    """Whether a host belongs to a vendor the catalog knows."""
+    return any(host == suffix[1:] or host.endswith(suffix) for suffix in MANAGED_HOSTS)
+
+
+VENDOR = Vendor(
+    describe,
+    place_parameters={"kv_transfer_params": "kv_transfer_params"},
+    self_operated=True,
+)
