@@ -1,0 +1,223 @@
+"""Step 11, relay: the bytes of an opened answer go to the client, and nothing else ever does.
+
+No other endpoint's words are spliced in. A stream that breaks off ends with an error event that
+a machine can read, and without the mark of a good end. The endpoint is cut off as soon as the
+client leaves.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+import orjson
+
+from router.exchange import Exchange, Headers
+from router.frames import Frame, StreamError
+from router.opening import OpenedStream, OpenedWhole
+from router.transport.messages import AttemptFailed
+
+# After the last event the endpoint has this long to end its body, so that the connection lives.
+_LINGER = 1.0
+# Added to the deadline for a client that takes nothing any more.
+_GRACE = 1.0
+
+ErrorEvent = Callable[[str], bytes]
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """How long a stream may take: `idle` seconds between bytes, `deadline` in loop time."""
+
+    idle: float
+    deadline: float
+
+
+@dataclass(frozen=True, slots=True)
+class Relayed:
+    """How an answer went to the client.
+
+    Attributes:
+        complete: the endpoint's good end was passed on.
+        gone: the client left first.
+        failure: why it is incomplete, a stable code; None if complete or the client left.
+        error: the error that the endpoint wrote after content, if that was why.
+        sent: bytes of the body given to the server.
+        events: frames passed on.
+        malformed: events left out because they can't be read.
+        finish: a reason to stop was seen.
+        usage: the token counts as the endpoint wrote them; later ones laid over earlier ones.
+    """
+
+    complete: bool
+    gone: bool
+    failure: str | None
+    error: StreamError | None
+    sent: int
+    events: int
+    malformed: int
+    finish: bool
+    usage: Mapping[str, object] | None
+
+
+def chat_error(reason: str) -> bytes:
+    """The error event of OpenAI's chat and completions streams; `reason` is a stable code."""
+    return b"data: " + orjson.dumps({"error": _error(reason)}) + b"\n\n"
+
+
+def messages_error(reason: str) -> bytes:
+    """The error event of Anthropic's messages streams."""
+    error = {"type": "api_error", "message": _MESSAGE, "code": "incomplete", "reason": reason}
+    return b"event: error\ndata: " + orjson.dumps({"type": "error", "error": error}) + b"\n\n"
+
+
+def responses_error(reason: str) -> bytes:
+    """The error event of OpenAI's responses streams."""
+    return b"event: error\ndata: " + orjson.dumps({**_error(reason), "type": "error"}) + b"\n\n"
+
+
+ERROR_EVENTS: Mapping[str, ErrorEvent] = MappingProxyType(
+    {
+        "chat.completions": chat_error,
+        "completions": chat_error,
+        "messages": messages_error,
+        "responses": responses_error,
+    }
+)
+"""How each surface says that a stream broke off, by the surface's name."""
+
+_MESSAGE = "the answer broke off: what came before is incomplete, ask again for a whole one"
+
+
+def _error(reason: str) -> dict[str, object]:
+    kind = {"type": "upstream_incomplete", "code": "incomplete", "reason": reason}
+    return {"message": _MESSAGE, "param": None, **kind}
+
+
+class _Tally:
+    """What the frames said so far. Ends at the first error or the last frame."""
+
+    __slots__ = ("done", "error", "events", "finish", "sent", "usage")
+
+    def __init__(self) -> None:
+        self.done = False
+        self.error: StreamError | None = None
+        self.events = 0
+        self.finish = False
+        self.sent = 0
+        self.usage: Mapping[str, object] | None = None
+
+    def take(self, frames: list[Frame] | tuple[Frame, ...]) -> bytes:
+        """The bytes to pass on."""
+        out = []
+        for frame in frames:
+            if frame.error is not None:
+                self.error = frame.error
+                break
+            out.append(frame.data)
+            self.finish = self.finish or frame.finish
+            if frame.usage is not None:
+                self.usage = {**(self.usage or {}), **frame.usage}
+            if frame.done:
+                self.done = True
+                break
+        self.events += len(out)
+        joined = out[0] if len(out) == 1 else b"".join(out)
+        self.sent += len(joined)
+        return joined
+
+
+async def relay(
+    exchange: Exchange,
+    opened: OpenedStream,
+    headers: Headers,
+    pace: Pace,
+    clock: Callable[[], float],
+    error_event: ErrorEvent = chat_error,
+) -> Relayed:
+    """Pass an opened stream on, to its end or to the client's.
+
+    The record is whole in every case but cancellation. Never call it inside `while_connected`: it
+    watches the client itself.
+    """
+    tally = _Tally()
+    before = exchange.on_gone(opened.response.abort)
+    failure: str | None = None
+    try:
+        async with asyncio.timeout_at(pace.deadline + _GRACE):
+            failure = await _run(exchange, opened, headers, pace, clock, tally)
+            if not exchange.gone:
+                await exchange.end(error_event(failure) if failure is not None else b"")
+            await _linger(opened, clock, failure)
+    except TimeoutError:
+        failure = "client_stalled"
+    finally:
+        exchange.on_gone(before)
+        opened.response.abort()
+    return _record(opened, tally, failure, exchange.gone)
+
+
+async def _run(
+    exchange: Exchange,
+    opened: OpenedStream,
+    headers: Headers,
+    pace: Pace,
+    clock: Callable[[], float],
+    tally: _Tally,
+) -> str | None:
+    """The stream itself; why it is incomplete, or None."""
+    await exchange.start(opened.status, headers)
+    await exchange.write(tally.take(opened.held))
+    chunk, decoder = opened.response.chunk, opened.decoder
+    try:
+        while not (tally.done or tally.error or exchange.gone):
+            data = await chunk(clock() + pace.idle)
+            out = tally.take(decoder.feed(data) if data else decoder.finish())
+            if out:
+                await exchange.write(out)
+            if not data:
+                break
+    except AttemptFailed as error:
+        return error.code
+    except ValueError:
+        return "garbled"
+    if tally.error is not None:
+        return "upstream_error"
+    # Some servers end without a last event: a reason to stop is then a good end.
+    return None if tally.done or tally.finish else "connection_lost"
+
+
+async def _linger(opened: OpenedStream, clock: Callable[[], float], failure: str | None) -> None:
+    """Let the endpoint end its body: a connection with an unread end can't be used again."""
+    if failure is not None:
+        return
+    try:
+        while await opened.response.chunk(clock() + _LINGER):
+            pass
+    except AttemptFailed:
+        return
+
+
+def _record(opened: OpenedStream, tally: _Tally, failure: str | None, gone: bool) -> Relayed:
+    return Relayed(
+        complete=failure is None and not gone,
+        gone=gone,
+        failure=None if gone else failure,
+        error=tally.error,
+        sent=tally.sent,
+        events=tally.events,
+        malformed=opened.decoder.malformed,
+        finish=tally.finish,
+        usage=tally.usage,
+    )
+
+
+async def deliver(exchange: Exchange, opened: OpenedWhole, headers: Headers) -> Relayed:
+    """Pass a whole answer on; content-length is added to `headers`."""
+    body = opened.frame.data
+    await exchange.start(opened.status, [*headers, (b"content-length", b"%d" % len(body))])
+    await exchange.end(body)
+    frame, gone = opened.frame, exchange.gone
+    return Relayed(not gone, gone, None, None, len(body), 1, 0, frame.finish, frame.usage)

@@ -1,0 +1,186 @@
+"""The transport that goes out: pools per origin, one sweeper for all time limits."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from router.transport.connection import HEAD_LIMIT, Connection
+from router.transport.dial import Dialer, Resolver, SystemResolver
+from router.transport.messages import (
+    ConnectFailed,
+    ConnectionLost,
+    Origin,
+    OutboundRequest,
+    Timeouts,
+)
+from router.transport.pool import Limits, Pool
+from router.transport.reply import Reply
+from router.transport.wire import encode_head
+
+# The sweeper looks at most this often: a time limit is kept to this precision, in seconds.
+TICK = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """Connections of one transport: open now (idle ones too), idle now, ever created."""
+
+    open: int
+    idle: int
+    created: int
+
+
+class HttpTransport:
+    """`Transport` over HTTP/1.1 with keep-alive; belongs to one event loop.
+
+    No redirect is followed, no environment variable is read, and the host of each request is its
+    origin's.
+
+    Args:
+        resolver: names to addresses; the system's by default.
+        limit: connections per origin.
+        keep_alive: seconds an idle connection may be reused.
+        head_limit: bytes of an answer's head.
+        clock: loop time in seconds; the running loop's by default.
+    """
+
+    def __init__(
+        self,
+        resolver: Resolver | None = None,
+        *,
+        limit: int = 1024,
+        keep_alive: float = 4.0,
+        head_limit: int = HEAD_LIMIT,
+        clock: Callable[[], float] | None = None,
+    ) -> None:
+        self._dialer = Dialer(resolver or SystemResolver())
+        self._limit = limit
+        self._keep_alive = keep_alive
+        self._head_limit = head_limit
+        self._given_clock = clock
+        self._pools: dict[Origin, Pool] = {}
+        self._parting: list[Pool] = []
+        self._live: set[Reply] = set()
+        self._timer: asyncio.TimerHandle | None = None
+        self._next_sweep = float("inf")
+        self._closed = False
+        self._quiet: asyncio.Future[None] | None = None
+
+    def _now(self) -> float:
+        return self._given_clock() if self._given_clock else asyncio.get_running_loop().time()
+
+    @property
+    def counts(self) -> Counts:
+        """What is open, idle and was ever created."""
+        pools = [*self._pools.values(), *self._parting]
+        return Counts(
+            sum(pool.open for pool in pools),
+            sum(pool.idle for pool in pools),
+            sum(pool.created for pool in pools),
+        )
+
+    async def send(self, request: OutboundRequest, timeouts: Timeouts) -> Reply:
+        """See `Transport.send`."""
+        head = encode_head(request)
+        if self._closed:
+            raise ConnectFailed("this router is shutting down", "closed")
+        if timeouts.deadline <= self._now():
+            raise ConnectFailed("the deadline passed before the request was sent", "timeout")
+        pool = self._pool(request.origin)
+        connection = pool.take()
+        if connection is None:
+            connection = await pool.connect(timeouts.connect, timeouts.deadline)
+        try:
+            return await self._exchange(connection, head, request, timeouts)
+        except ConnectionLost as error:
+            if not (error.stale and request.replay_safe):
+                raise
+        # Once, and on a connection that can't be stale itself.
+        connection = await pool.connect(timeouts.connect, timeouts.deadline)
+        return await self._exchange(connection, head, request, timeouts)
+
+    async def _exchange(
+        self, connection: Connection, head: bytes, request: OutboundRequest, timeouts: Timeouts
+    ) -> Reply:
+        now = self._now()
+        reply = Reply(connection, timeouts.deadline, now + timeouts.first_byte, self)
+        self._live.add(reply)
+        connection.start(reply, head, request.body, request.method)
+        await reply.head()
+        return reply
+
+    def _pool(self, origin: Origin) -> Pool:
+        pool = self._pools.get(origin)
+        if pool is None:
+
+            async def dial(make: Callable[[socket.socket], Connection], until: float) -> Connection:
+                return await self._dialer.dial(origin, make, until)
+
+            limits = Limits(self._limit, self._keep_alive, self._head_limit)
+            pool = Pool(dial, self._now, self.nudge, limits)
+            self._pools[origin] = pool
+        return pool
+
+    # time
+
+    def nudge(self, expires: float) -> None:
+        """See `Watch`: sweep by `expires`."""
+        if expires < self._next_sweep:
+            if self._timer is not None:
+                self._timer.cancel()
+            self._schedule(self._now(), expires)
+
+    def forget(self, reply: Reply) -> None:
+        """See `Watch`."""
+        self._live.discard(reply)
+        if not self._live and self._quiet is not None and not self._quiet.done():
+            self._quiet.set_result(None)
+
+    def _schedule(self, now: float, at: float) -> None:
+        self._next_sweep = max(at, now)
+        loop = asyncio.get_running_loop()
+        self._timer = loop.call_later(self._next_sweep - now, self._sweep)
+
+    def _sweep(self) -> None:
+        now = self._now()
+        self._timer = None
+        self._next_sweep = soonest = float("inf")
+        for reply in tuple(self._live):
+            if reply.expires <= now:
+                reply.expire()
+            else:
+                soonest = min(soonest, reply.expires)
+        for pool in self._pools.values():
+            soonest = min(soonest, pool.expire(now))
+        self._parting = [pool for pool in self._parting if pool.open]
+        if soonest < float("inf"):
+            self._schedule(now, max(soonest, now + TICK))
+
+    # leaving
+
+    def drain(self, origin: Origin) -> None:
+        """Close an origin's idle connections now, and its busy ones as their answers end."""
+        pool = self._pools.pop(origin, None)
+        if pool is not None:
+            pool.drain()
+            self._parting.append(pool)
+
+    async def close(self, grace: float = 0.0) -> None:
+        """Let answers end for up to `grace` seconds, then close everything."""
+        self._closed = True
+        for origin in tuple(self._pools):
+            self.drain(origin)
+        if self._live and grace > 0:
+            self._quiet = asyncio.get_running_loop().create_future()
+            await asyncio.wait([self._quiet], timeout=grace)
+        for reply in tuple(self._live):
+            reply.abort()
+        self._live.clear()
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        # One turn of the loop, so that the closed connections are gone when this returns.
+        await asyncio.sleep(0)

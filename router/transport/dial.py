@@ -1,0 +1,167 @@
+"""Opening one connection: name, TCP, TLS. The only place that does.
+
+Nothing here reads proxy, endpoint or key-log environment variables. Trust comes from the system's
+roots or from the endpoint's own CA file.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import socket
+import ssl
+from collections.abc import Callable, Mapping, Sequence
+from typing import Protocol, TypeVar
+
+from router.transport.messages import ConnectFailed, Origin, TlsFiles
+
+Address = tuple[str, int]
+P = TypeVar("P", bound=asyncio.Protocol)
+
+
+class Resolver(Protocol):
+    """Turns a host name into addresses."""
+
+    async def resolve(self, host: str, port: int) -> Sequence[Address]:
+        """The (ip, port) pairs to try, in order. Raises OSError when there are none."""
+        ...
+
+
+class SystemResolver:
+    """The operating system's own resolver, optionally behind a fixed map.
+
+    `fixed` sends a host name to one (ip, port), for tests and the demo; TLS names stay the host's.
+    """
+
+    def __init__(self, fixed: Mapping[str, Address] | None = None) -> None:
+        self._fixed = dict(fixed or {})
+
+    async def resolve(self, host: str, port: int) -> Sequence[Address]:
+        """See `Resolver`; IPv4 and IPv6 in the system's order."""
+        if host in self._fixed:
+            return [self._fixed[host]]
+        if _is_address(host):
+            return [(host, port)]
+        loop = asyncio.get_running_loop()
+        found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        return list(dict.fromkeys((str(entry[4][0]), port) for entry in found))
+
+
+def _is_address(host: str) -> bool:
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    return True
+
+
+def tls_context(files: TlsFiles | None) -> ssl.SSLContext:
+    """A client context that verifies chain and name, TLS 1.2 or newer.
+
+    Built by hand, not by `ssl.create_default_context`, which would write session keys to the
+    file that SSLKEYLOGFILE names.
+    """
+    made = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    made.minimum_version = ssl.TLSVersion.TLSv1_2
+    made.options |= ssl.OP_NO_COMPRESSION
+    made.set_alpn_protocols(["http/1.1"])
+    if files is not None and files.ca is not None:
+        made.load_verify_locations(cafile=files.ca)
+    else:
+        made.load_default_certs(ssl.Purpose.SERVER_AUTH)
+    if files is not None and files.cert is not None:
+        made.load_cert_chain(files.cert, files.key)
+    return made
+
+
+def _open_socket(address: Address) -> socket.socket:
+    family = socket.AF_INET6 if ":" in address[0] else socket.AF_INET
+    opened = socket.socket(family, socket.SOCK_STREAM)
+    opened.setblocking(False)
+    opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    opened.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    # A peer that drops packets in silence is found by its missing acknowledgements.
+    for name, value in (
+        ("TCP_KEEPIDLE", 15),
+        ("TCP_KEEPINTVL", 5),
+        ("TCP_KEEPCNT", 3),
+        ("TCP_USER_TIMEOUT", 10_000),
+    ):
+        if hasattr(socket, name):
+            opened.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
+    return opened
+
+
+class Dialer:
+    """Opens connections to origins; keeps one TLS context per set of files."""
+
+    def __init__(self, resolver: Resolver) -> None:
+        self._resolver = resolver
+        self._contexts: dict[TlsFiles | None, ssl.SSLContext] = {}
+
+    async def dial(self, origin: Origin, make: Callable[[socket.socket], P], until: float) -> P:
+        """A connected protocol made by `make`, by `until` (loop time). Raises ConnectFailed."""
+        try:
+            async with asyncio.timeout_at(until):
+                return await self._dial(origin, make)
+        except TimeoutError as error:
+            raise ConnectFailed(f"connecting to {origin} timed out", "timeout") from error
+
+    async def _dial(self, origin: Origin, make: Callable[[socket.socket], P]) -> P:
+        try:
+            addresses = await self._resolver.resolve(origin.host, origin.port)
+        except (OSError, UnicodeError) as error:
+            raise ConnectFailed(f"the name of {origin} has no address", "dns") from error
+        failure = ConnectFailed(f"the name of {origin} has no address", "dns")
+        for address in addresses:
+            try:
+                return await self._connect(origin, address, make)
+            except ConnectFailed as error:
+                failure = error
+        raise failure
+
+    async def _connect(
+        self, origin: Origin, address: Address, make: Callable[[socket.socket], P]
+    ) -> P:
+        loop = asyncio.get_running_loop()
+        opened = _open_socket(address)
+        try:
+            secure = self._secure(origin)
+            await loop.sock_connect(opened, address)
+            _, protocol = await loop.create_connection(
+                lambda: make(opened),
+                sock=opened,
+                ssl=secure,
+                server_hostname=origin.host if secure is not None else None,
+            )
+        except ssl.SSLError as error:
+            opened.close()
+            raise ConnectFailed(f"tls with {origin} failed: {_reason(error)}", "tls") from error
+        except TimeoutError:
+            opened.close()
+            raise
+        except OSError as error:
+            opened.close()
+            reason = "tls" if origin.scheme == "https" and _after_connect(error) else "refused"
+            raise ConnectFailed(f"connecting to {origin} failed", reason) from error
+        except BaseException:
+            opened.close()
+            raise
+        return protocol
+
+    def _secure(self, origin: Origin) -> ssl.SSLContext | None:
+        if origin.scheme != "https":
+            return None
+        if origin.tls not in self._contexts:
+            self._contexts[origin.tls] = tls_context(origin.tls)
+        return self._contexts[origin.tls]
+
+
+def _reason(error: ssl.SSLError) -> str:
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return error.verify_message
+    return (error.reason or "handshake").lower().replace("_", " ")
+
+
+def _after_connect(error: OSError) -> bool:
+    return isinstance(error, ConnectionResetError | ConnectionAbortedError | BrokenPipeError)

@@ -1,0 +1,242 @@
+"""What passes the transport seam: one request, one answer, and how far a request got.
+
+The failure contract needs to know, of every failed attempt, whether the endpoint may have
+begun to work. So each error carries a `Fate`, and an unsure fate is `UNKNOWN`, never `NOT_SENT`.
+"""
+
+from __future__ import annotations
+
+import enum
+import re
+from dataclasses import dataclass
+from typing import Protocol
+from urllib.parse import urlsplit
+
+Headers = tuple[tuple[bytes, bytes], ...]
+
+_HOST = re.compile(r"[a-z0-9_]([a-z0-9_.-]*[a-z0-9_.])?|[0-9a-f:.]+")
+
+
+class Fate(enum.Enum):
+    """How far a request got at its endpoint."""
+
+    NOT_SENT = "not_sent"  # no byte of it left this process
+    PARTLY_SENT = "partly_sent"  # some bytes left, its end did not: it can't have been run
+    REFUSED = "refused"  # the endpoint answered that it did not do it
+    UNKNOWN = "unknown"  # it was written and may have been run
+
+
+class AttemptFailed(Exception):
+    """An attempt at an endpoint that gave no answer to pass on.
+
+    `code` is stable and safe to log; the message names host and port only, never a path, a
+    header or a body, because each can hold a key or a prompt.
+    """
+
+    code = "failed"
+
+    def __init__(self, message: str, fate: Fate) -> None:
+        super().__init__(message)
+        self.fate = fate
+
+
+class TransportError(AttemptFailed):
+    """A request that got no whole answer on the wire."""
+
+    code = "transport"
+
+
+class ConnectFailed(TransportError):
+    """No connection was made. `reason`: `dns`, `refused`, `tls`, `timeout`, `full`, `closed`."""
+
+    code = "connect_failed"
+
+    def __init__(self, message: str, reason: str) -> None:
+        super().__init__(message, Fate.NOT_SENT)
+        self.reason = reason
+
+
+class ConnectionLost(TransportError):
+    """The connection ended before the answer did.
+
+    `stale` says that it had served an earlier request and gave no byte of an answer, so that the
+    peer most likely closed an idle connection.
+    """
+
+    code = "connection_lost"
+
+    def __init__(self, message: str, fate: Fate, *, stale: bool = False) -> None:
+        super().__init__(message, fate)
+        self.stale = stale
+
+
+class AnswerTimeout(TransportError):
+    """No byte of an answer came in time."""
+
+    code = "timeout"
+
+
+class GarbledAnswer(TransportError):
+    """The bytes that came are not the HTTP answer to one request."""
+
+    code = "garbled"
+
+
+class AnswerTooLarge(TransportError):
+    """The head or the body of an answer is above its limit."""
+
+    code = "too_large"
+
+
+class Aborted(TransportError):
+    """The answer was given up on this side, by `abort`."""
+
+    code = "aborted"
+
+
+class UnsafeRequest(ValueError):
+    """A request that would not mean on the wire what it says: a bug here, nothing was sent."""
+
+
+@dataclass(frozen=True, slots=True)
+class TlsFiles:
+    """Paths of PEM files for one endpoint's TLS.
+
+    `ca` replaces the system's roots; `cert` and `key` are our own certificate, for endpoints that
+    ask for one.
+    """
+
+    ca: str | None = None
+    cert: str | None = None
+    key: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where an endpoint listens: the only host that a request to it can reach."""
+
+    scheme: str
+    host: str
+    port: int
+    tls: TlsFiles | None = None
+
+    def __post_init__(self) -> None:
+        if self.scheme not in ("http", "https"):
+            raise ValueError(f"scheme `{self.scheme}` is not `http` or `https`")
+        if not _HOST.fullmatch(self.host):
+            raise ValueError(f"`{self.host}` is not a lower-case host name or address")
+        if not 0 < self.port < 65536:
+            raise ValueError(f"port `{self.port}` is not between 1 and 65535")
+
+    @classmethod
+    def parse(cls, url: str, tls: TlsFiles | None = None) -> Origin:
+        """The origin of `scheme://host[:port][/...]`. Raises ValueError for user names and such."""
+        parts = urlsplit(url)
+        if parts.username is not None or parts.password is not None:
+            raise ValueError("an endpoint's url holds a user name: give credentials by reference")
+        port = parts.port if parts.port is not None else {"https": 443}.get(parts.scheme, 80)
+        return cls(parts.scheme, (parts.hostname or "").lower(), port, tls)
+
+    @property
+    def authority(self) -> str:
+        """The value of the Host header."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        usual = 443 if self.scheme == "https" else 80
+        return host if self.port == usual else f"{host}:{self.port}"
+
+    def __str__(self) -> str:
+        return f"{self.scheme}://{self.authority}"
+
+
+@dataclass(frozen=True, slots=True)
+class OutboundRequest:
+    """One request to one endpoint.
+
+    `target` is the raw path and query, starting with `/`. `host`, `content-length` and
+    `connection` come from the transport. `replay_safe` says that running it twice does no harm
+    (stateless inference on a self-operated endpoint): only then is it written again after a
+    pooled connection turned out to be stale.
+    """
+
+    origin: Origin
+    method: str
+    target: str
+    headers: Headers
+    body: bytes = b""
+    replay_safe: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Timeouts:
+    """How long one attempt may take. `deadline` is loop time and bounds everything.
+
+    `connect` (seconds) covers name, TCP and TLS; `first_byte` (seconds) runs from the moment that
+    the request is handed to the connection to the head of the answer.
+    """
+
+    deadline: float
+    connect: float = 5.0
+    first_byte: float = float("inf")
+
+
+class OutboundResponse(Protocol):
+    """An answer whose head has come. Header names are lower case."""
+
+    @property
+    def status(self) -> int:
+        """The final status, 200 to 599."""
+        ...
+
+    @property
+    def headers(self) -> Headers:
+        """The headers in their order, names in lower case."""
+        ...
+
+    async def chunk(self, until: float) -> bytes:
+        """The next bytes of the body, `b""` at its clean end.
+
+        Raises AnswerTimeout when none came by `until` (loop time) or by the deadline, and
+        ConnectionLost, GarbledAnswer or Aborted. After an error the connection is gone.
+        """
+        ...
+
+    def abort(self) -> None:
+        """Give the answer up: the endpoint sees a closed connection at once. Idempotent."""
+        ...
+
+
+class Transport(Protocol):
+    """The one seam to the outside: the simulated world stands behind it too."""
+
+    async def send(self, request: OutboundRequest, timeouts: Timeouts) -> OutboundResponse:
+        """Send one request and return at the head of its answer.
+
+        Raises TransportError. Cancelling it closes the connection.
+        """
+        ...
+
+
+def header(headers: Headers, name: bytes) -> bytes | None:
+    """The first value of a header, by lower-case name."""
+    for key, value in headers:
+        if key == name:
+            return value
+    return None
+
+
+async def read_body(response: OutboundResponse, limit: int, until: float) -> bytes:
+    """The whole body, at most `limit` bytes. Raises TransportError; aborts on any error."""
+    try:
+        declared = header(response.headers, b"content-length") or b""
+        if declared.isdigit() and int(declared) > limit:
+            raise AnswerTooLarge(f"the answer is above {limit} bytes", Fate.UNKNOWN)
+        parts, size = [], 0
+        while part := await response.chunk(until):
+            parts.append(part)
+            size += len(part)
+            if size > limit:
+                raise AnswerTooLarge(f"the answer is above {limit} bytes", Fate.UNKNOWN)
+    except BaseException:
+        response.abort()
+        raise
+    return parts[0] if len(parts) == 1 else b"".join(parts)

@@ -1,0 +1,181 @@
+"""One answer on its way in: what the reader has not taken yet, and how it ended.
+
+It is apart from its connection, so that a connection may carry the next request while the last
+reader still has bytes to take: answers can't cross.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Protocol
+
+from router.transport.messages import Aborted, AnswerTimeout, Fate, Headers, TransportError
+
+# A reader this far behind stops its endpoint; it starts again when half is taken.
+HIGH_WATER = 256 * 1024
+LOW_WATER = HIGH_WATER // 2
+
+
+class Line(Protocol):
+    """What a reply asks of its connection."""
+
+    def pause(self) -> None:
+        """Stop reading from the endpoint."""
+        ...
+
+    def resume(self) -> None:
+        """Read on."""
+        ...
+
+    def cut(self) -> None:
+        """Close at once, without waiting for anything."""
+        ...
+
+    def fate(self) -> Fate:
+        """How far the request got."""
+        ...
+
+
+class Watch(Protocol):
+    """What a reply asks of the sweeper."""
+
+    def nudge(self, expires: float) -> None:
+        """Somebody waits until `expires` (loop time)."""
+        ...
+
+    def forget(self, reply: Reply) -> None:
+        """This reply has ended."""
+        ...
+
+
+class Reply:
+    """The transport's `OutboundResponse`. One reader at a time.
+
+    Attributes:
+        expires: loop time at which the sweeper ends it; `inf` between reads, but never later
+            than the deadline.
+    """
+
+    __slots__ = (
+        "_deadline",
+        "_done",
+        "_error",
+        "_line",
+        "_parts",
+        "_paused",
+        "_size",
+        "_waiter",
+        "_watch",
+        "expires",
+        "headers",
+        "status",
+    )
+
+    def __init__(self, line: Line, deadline: float, first_by: float, watch: Watch) -> None:
+        self.status: int = 0
+        self.headers: Headers = ()
+        self.expires = min(deadline, first_by)
+        self._line = line
+        self._deadline = deadline
+        self._watch = watch
+        self._parts: list[bytes] = []
+        self._size = 0
+        self._done = False
+        self._paused = False
+        self._error: TransportError | None = None
+        self._waiter: asyncio.Future[None] | None = None
+
+    # reader's side
+
+    async def head(self) -> None:
+        """Wait for status and headers. Raises TransportError."""
+        while not self.status:
+            await self._wait(self.expires)
+        self.expires = self._deadline
+
+    async def chunk(self, until: float) -> bytes:
+        """See `OutboundResponse.chunk`."""
+        while not self._parts:
+            if self._done and self._error is None:
+                return b""
+            await self._wait(until)
+        parts = self._parts
+        taken = parts[0] if len(parts) == 1 else b"".join(parts)
+        self._parts = []
+        self._size = 0
+        if self._paused:
+            self._paused = False
+            self._line.resume()
+        return taken
+
+    async def _wait(self, until: float) -> None:
+        if self._error is not None:
+            raise self._error
+        self.expires = expires = min(until, self._deadline)
+        self._watch.nudge(expires)
+        self._waiter = asyncio.get_running_loop().create_future()
+        try:
+            await self._waiter
+        except asyncio.CancelledError:
+            self.abort()
+            raise
+        finally:
+            self._waiter = None
+            self.expires = self._deadline
+
+    def abort(self) -> None:
+        """See `OutboundResponse.abort`."""
+        self._parts = []
+        if not self._done:
+            self.fail(Aborted("the answer was given up", Fate.UNKNOWN))
+            self._line.cut()
+
+    # connection's side
+
+    @property
+    def done(self) -> bool:
+        """Whether the connection has nothing more to give to it."""
+        return self._done
+
+    def open(self, status: int, headers: Headers) -> None:
+        """The head has come."""
+        self.status = status
+        self.headers = headers
+        self._wake()
+
+    def feed(self, data: bytes) -> None:
+        """Bytes of the body have come."""
+        self._parts.append(data)
+        self._size += len(data)
+        if self._size > HIGH_WATER and not self._paused:
+            self._paused = True
+            self._line.pause()
+        self._wake()
+
+    def finish(self) -> None:
+        """The body ended cleanly."""
+        self._done = True
+        self._paused = False
+        self._watch.forget(self)
+        self._wake()
+
+    def fail(self, error: TransportError) -> None:
+        """It ended with an error; what came before can still be read."""
+        if not self._done:
+            self._done = True
+            self._error = error
+            self._watch.forget(self)
+            self._wake()
+
+    def expire(self) -> None:
+        """Its time is over, says the sweeper."""
+        if not self._done:
+            what = "no answer" if not self.status else "no more of the answer"
+            fate = self._line.fate()
+            self.fail(AnswerTimeout(f"{what} came in time", fate))
+            self._line.cut()
+
+    def _wake(self) -> None:
+        waiter = self._waiter
+        if waiter is not None and not waiter.done():
+            waiter.set_result(None)
