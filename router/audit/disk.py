@@ -62,6 +62,10 @@ class LocalDisk:
         """See Disk."""
         os.fdatasync(fd)
 
+    def flush(self, fd: int) -> None:
+        """Metadata too: file sizes and names."""
+        os.fsync(fd)
+
     def close(self, fd: int) -> None:
         """See Disk."""
         os.close(fd)
@@ -71,7 +75,7 @@ class LocalDisk:
         fd = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
         try:
             os.ftruncate(fd, size)
-            os.fsync(fd)
+            self.flush(fd)
         finally:
             os.close(fd)
 
@@ -82,7 +86,7 @@ class LocalDisk:
         fd = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o640)
         try:
             self.write(fd, data)
-            os.fsync(fd)
+            self.flush(fd)
         finally:
             os.close(fd)
         os.replace(draft, path)
@@ -109,6 +113,6 @@ class LocalDisk:
     def _sync_folder(self, folder: Path) -> None:
         fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
-            os.fsync(fd)
+            self.flush(fd)
         finally:
             os.close(fd)

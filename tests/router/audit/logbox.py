@@ -7,10 +7,11 @@ from pathlib import Path
 from random import Random
 
 from router.audit.disk import Disk
-from router.audit.entry import Entry, Interned
+from router.audit.entry import Entry, Interned, Json
 from router.audit.log import AuditLog, LogSettings
 from router.audit.note import PublicKey, create_signing_key, read_public_key
 from router.audit.receipt import Receipt
+from tests.router.audit.faultydisk import QuickDisk
 
 START = 1_800_000_000.0
 
@@ -58,17 +59,23 @@ class LogBox:
 
     async def open(self, log_id: str = "eu-1", disk: Disk | None = None) -> AuditLog:
         return await AuditLog.open(
-            self.settings(log_id), clock=self.clock, entropy=self.entropy.randbytes, disk=disk
+            self.settings(log_id),
+            clock=self.clock,
+            entropy=self.entropy.randbytes,
+            disk=disk or QuickDisk(),
         )
 
     def decision(self, id_: str | None = None, shared: Interned | None = None) -> Entry:
         self.clock.now += 0.001
-        body = {"plan": ["fra-small", "fra-large"], "score": 17}
+        body: dict[str, Json] = {"plan": ["fra-small", "fra-large"], "score": 17}
         return Entry("decision", id_ or f"r{next(self.numbers)}", self.clock.now, body, shared)
 
     def outcome(self, id_: str) -> Entry:
         self.clock.now += 0.001
-        body = {"status": "ok", "attempts": [{"endpoint": "fra-small", "code": 200}]}
+        body: dict[str, Json] = {
+            "status": "ok",
+            "attempts": [{"endpoint": "fra-small", "code": 200}],
+        }
         return Entry("outcome", id_, self.clock.now, body)
 
     async def request(self, log: AuditLog, shared: Interned | None = None) -> list[Receipt]:

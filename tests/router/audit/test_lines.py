@@ -2,7 +2,15 @@ import orjson
 import pytest
 
 from router.audit.entry import SegmentStart, canonical
-from router.audit.lines import InternLine, Interns, LineInvalid, SegmentLine, Value, parse_line
+from router.audit.lines import (
+    EntryLine,
+    InternLine,
+    Interns,
+    LineInvalid,
+    SegmentLine,
+    Value,
+    parse_line,
+)
 
 N = "AAECAwQFBgcICQoLDA0ODw"
 ENTRY: dict[str, Value] = {"b": {"a": 1}, "k": "decision", "n": N, "r": "r1", "t": 5}
@@ -44,7 +52,7 @@ def test_what_is_no_line(raw: bytes) -> None:
 
 def test_only_the_canonical_form_is_a_line() -> None:
     raw = canonical(ENTRY)
-    assert parse_line(raw)
+    assert isinstance(parse_line(raw), EntryLine)
     for other in (raw.replace(b",", b", "), raw.replace(b"r1", b"\\u0072\\u0031"), raw + b" "):
         with pytest.raises(LineInvalid):
             parse_line(other)

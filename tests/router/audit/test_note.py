@@ -1,3 +1,4 @@
+from base64 import b64decode
 from pathlib import Path
 
 import pytest
@@ -30,10 +31,10 @@ def test_a_signed_note_of_the_specification() -> None:
         "If you think cryptography is the answer to your problem,\n"
         "then you don't know what your problem is.\n"
     )
-    raw = "x08go/ZJkuBS9UG/SffcvIAQxVBtiFupLLr8pAcElZInNIuGUgYN1FFYC2pZSNXgKvqfqdngotpRZb6KE6RyyBwJnAM="
-    import base64
-
-    signature = base64.b64decode(raw)
+    signature = b64decode(
+        "x08go/ZJkuBS9UG/SffcvIAQxVBtiFupLLr8pAcElZInNIuGUgYN1FFYC2pZSNXgKvqfqdngotpR"
+        "Zb6KE6RyyBwJnAM="
+    )
     assert signature[:4] == key.key_hash("PeterNeumann")
     assert key.verifies(signature[4:], text.encode())
 
