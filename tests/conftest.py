@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.e2e.parts import Parts
+
 ROOT = Path(__file__).resolve().parent.parent
 
 _CALM = [HealthCheck.too_slow, HealthCheck.data_too_large]
@@ -48,6 +50,15 @@ def free_port() -> Callable[[], int]:
             return port
 
     return take
+
+
+@pytest.fixture(scope="session")
+def real_parts() -> Parts:
+    """vLLM and two model folders, as set up by `./run e2e`. Skips with the reason without them."""
+    named = os.environ.get("DOMICILE_E2E_PARTS")
+    if named is None:
+        pytest.skip(os.environ.get("DOMICILE_E2E_MISSING") or "needs `./run e2e`, which sets it up")
+    return Parts(Path(named))
 
 
 def _answers(port: int) -> bool:
