@@ -272,9 +272,10 @@ class AuditLog:
             raise LogUnavailable(f"can't write the roster: {error}") from error
 
     async def _settle(self, by: str) -> None:
-        for id_ in list(self._intake.open):
-            body: dict[str, Json] = {"status": "unknown", "by": by}
-            await self.record(self._entry("outcome", body, id_))
+        body: dict[str, Json] = {"status": "unknown", "by": by}
+        opened = list(self._intake.open)
+        for written in [self.record(self._entry("outcome", body, id_)) for id_ in opened]:
+            await written
 
     def _entry(self, kind: Kind, body: Mapping[str, Json], id_: str = "") -> Entry:
         return Entry(kind, id_, max(self._clock(), self.newest_time()), body)
