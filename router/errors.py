@@ -10,6 +10,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from router.types import Attempt
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +112,7 @@ class RequestError(Exception):
         self.reasons = tuple(reasons)
         self.retry_after = retry_after
         self.headers: Mapping[str, str] = dict(headers or {})
+        self.attempts: tuple[Attempt, ...] = ()
         self.answer: Answer = ANSWERS[code]
         self.status: int = status or self.answer.status
 

@@ -1,0 +1,288 @@
+"""The composition root: every part made once, in order, and put together here."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+import uuid
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from classifiers.suite import Suite
+from regions.health import HealthBook
+from router.admission import Concurrency
+from router.audit.log import AuditLog, LogSettings
+from router.config import Config
+from router.dispatch import Dispatcher
+from router.eligible import Filter
+from router.errors import RequestError
+from router.exchange import AsgiExchange
+from router.live import Live
+from router.load import InFlight
+from router.loading import load_snapshot, signing_key_path
+from router.metrics import Metrics
+from router.pipeline import Observed, Pipeline
+from router.records import Scribe
+from router.retrying import RetryBudget
+from router.selection import Condition
+from router.snapshot import Snapshot
+from router.steps import TwelveSteps
+from router.surfaces.base import Surface
+from router.surfaces.chat import ChatCompletions
+from router.surfaces.errors import send_error
+from router.transport.client import HttpTransport
+from router.transport.messages import Transport
+from router.types import Arrival, Candidacy, Plan, Purpose
+from router.vetoes import VetoBoard
+
+Scope = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+Asgi = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+SURFACES: Final[tuple[Surface, ...]] = (ChatCompletions(),)
+TICK: Final = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Clocks:
+    """The two clocks and the randomness of a process, injected everywhere.
+
+    `wall` gives seconds since the epoch, `loop` monotonic seconds, `entropy(n)` n bytes.
+    """
+
+    wall: Callable[[], float]
+    loop: Callable[[], float]
+    entropy: Callable[[int], bytes]
+
+    @classmethod
+    def real(cls, entropy: Callable[[int], bytes]) -> Clocks:
+        """The machine's."""
+        return cls(time.time, asyncio.get_running_loop().time, entropy)
+
+
+class Router:
+    """One running router: its ASGI application, and what must be closed at the end."""
+
+    def __init__(
+        self, live: Live, pipeline: Pipeline, transport: Transport, clocks: Clocks
+    ) -> None:
+        self.live = live
+        self.transport = transport
+        self._pipeline = pipeline
+        self._clocks = clocks
+        self._surfaces = {surface.path: surface for surface in SURFACES}
+        self._public: Asgi | None = None
+        self._open: set[asyncio.Task[object]] = set()
+        self._ticking: asyncio.Task[None] | None = None
+
+    @classmethod
+    async def open(
+        cls,
+        snapshot: Snapshot,
+        log: LogSettings,
+        clocks: Clocks,
+        transport: Transport | None = None,
+    ) -> Router:
+        """Open the log (recovering what a crash left), store the snapshot, be ready.
+
+        Raises:
+            AuditError: the log can't be opened: nothing may be served without it.
+        """
+        audit = await AuditLog.open(log, clock=clocks.wall, entropy=clocks.entropy)
+        try:
+            await audit.snapshot(snapshot.digest, snapshot.content)
+        except BaseException:
+            await audit.close()
+            raise
+        limits = snapshot.config.router.limits
+        live = Live(
+            snapshot,
+            audit,
+            log.log_id,
+            Metrics(),
+            HealthBook(),
+            InFlight(),
+            Concurrency(limits.concurrency),
+            VetoBoard(),
+            clocks.wall,
+            clocks.loop,
+        )
+        out = transport or HttpTransport()
+        router = cls(live, Pipeline(_steps(live, out), _observer(live)), out, clocks)
+        router._ticking = asyncio.create_task(router._tick())
+        return router
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Inference goes to the pipeline, everything else to FastAPI."""
+        surface = self._surfaces.get(scope["path"]) if scope["type"] == "http" else None
+        if surface is None:
+            await self._others(scope, receive, send)
+            return
+        exchange = AsgiExchange(scope, receive, send)
+        try:
+            await self._infer(exchange, surface, scope["method"])
+        finally:
+            exchange.close()
+
+    async def _infer(self, exchange: AsgiExchange, surface: Surface, method: str) -> None:
+        now = self._clocks.loop()
+        limits = self.live.snapshot.config.router.limits
+        arrival = Arrival(
+            exchange,
+            new_id(self._clocks),
+            self.live.stamp(),
+            now,
+            now + limits.deadline,
+            surface,
+            Purpose.INTERACTIVE,
+            self.live.snapshot,
+        )
+        refused = self._at_the_door(method)
+        if refused is not None:
+            await send_error(arrival, refused, None)
+            return
+        task = asyncio.current_task()
+        if task is not None:
+            self._open.add(task)
+        try:
+            await self._pipeline.run(arrival)
+        except Exception as error:  # noqa: BLE001 - the last resort: typed, counted, no details
+            self.live.metrics.count("domicile_requests_total", (surface.name, "internal"))
+            self.live.notes["internal"] = type(error).__name__
+            await send_error(arrival, RequestError("internal", "something went wrong here"), None)
+        finally:
+            if task is not None:
+                self._open.discard(task)
+
+    def _at_the_door(self, method: str) -> RequestError | None:
+        if method != "POST":
+            return RequestError("method_not_allowed", "use POST", headers={"allow": "POST"})
+        if self.live.draining:
+            return RequestError("shutting_down", "this router is stopping", retry_after=1.0)
+        return None
+
+    async def _others(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if self._public is None:
+            from router import public  # FastAPI costs half a second; inference needs none of it
+
+            self._public = public.build(self.live)
+        await self._public(scope, receive, send)
+
+    async def _tick(self) -> None:
+        """Heartbeats of the log; the log itself says when one is due."""
+        while True:
+            await asyncio.sleep(TICK)
+            try:
+                await self.live.log.tick()
+                self.live.notes.pop("heartbeat", None)
+            except Exception as error:  # noqa: BLE001 - shown in status; requests fail closed
+                self.live.notes["heartbeat"] = type(error).__name__
+
+    async def close(self, drain: float | None = None) -> None:
+        """Let open requests end within `drain` seconds, then close log and connections."""
+        self.live.draining = True
+        limit = self.live.snapshot.config.router.limits.drain if drain is None else drain
+        if self._open:
+            await asyncio.wait(self._open, timeout=limit)
+        for task in self._open:
+            task.cancel()
+        if self._open:
+            await asyncio.wait(self._open, timeout=1.0)
+        if self._ticking is not None:
+            self._ticking.cancel()
+        if isinstance(self.transport, HttpTransport):
+            await self.transport.close()
+        await self.live.log.close()
+
+
+def new_id(clocks: Clocks) -> str:
+    """A request id of our own: UUIDv7, so that ids sort by time."""
+    millis = int(clocks.wall() * 1000) & ((1 << 48) - 1)
+    rest = int.from_bytes(clocks.entropy(10))
+    value = millis << 80 | rest & ((1 << 80) - 1)
+    value = value & ~(0xF << 76) | 0x7 << 76
+    value = value & ~(0x3 << 62) | 0x2 << 62
+    return f"req-{uuid.UUID(int=value)}"
+
+
+def _steps(live: Live, transport: Transport) -> TwelveSteps:
+    config = live.snapshot.config.router
+    scribe = Scribe(config.id, config.region)
+    budget = RetryBudget()
+
+    async def record(plan: Plan, candidacy: Candidacy, number: int) -> object:
+        return await live.log.record(scribe.attempt(plan, candidacy, number, live.stamp()))
+
+    dispatcher = Dispatcher(
+        transport,
+        live.health,
+        live.inflight,
+        live.vetoes,
+        budget,
+        config.limits,
+        record,
+        live.loop_time,
+        live.wall_time,
+    )
+    return TwelveSteps(
+        live.log,
+        scribe,
+        dispatcher,
+        Filter({}),
+        Suite((), live.loop_time),
+        live.concurrency,
+        live.metrics,
+        config.limits,
+        lambda name: condition(live, name),
+        live.wall_time,
+        live.loop_time,
+    )
+
+
+def condition(live: Live, endpoint: str) -> Condition:
+    """How an endpoint stands: as its best replica does, with that replica's load."""
+    now = live.loop_time()
+    keys = live.snapshot.targets.get(endpoint, {})
+    found = [
+        Condition(
+            live.health.standing(key, now),
+            live.inflight.tokens(key) / live.health.share(key, now),
+            live.health.retry_in(key, now),
+        )
+        for key in keys
+    ]
+    return min(found, key=lambda c: (c.standing, c.load))
+
+
+def _observer(live: Live) -> Callable[[Observed], None]:
+    def observe(observed: Observed) -> None:
+        surface = observed.arrival.surface.name
+        live.metrics.count("domicile_requests_total", (surface, observed.code))
+        seconds = live.loop_time() - observed.arrival.began
+        live.metrics.time("domicile_request_seconds", seconds, (surface,))
+        if observed.attempts > 1 and observed.code == "ok":
+            live.metrics.count("domicile_failovers_total")
+
+    return observe
+
+
+async def open_router(
+    path: Path, environment: Mapping[str, str], clocks: Clocks, transport: Transport | None = None
+) -> Router:
+    """A router from its configuration file.
+
+    Raises:
+        ConfigError, DocumentErrors: something in the files is wrong; says where.
+        AuditError: the log can't be opened.
+    """
+    snapshot = load_snapshot(path, environment, clocks.wall())
+    return await Router.open(snapshot, log_settings(snapshot.config, path), clocks, transport)
+
+
+def log_settings(config: Config, path: Path) -> LogSettings:
+    """Where this process's log goes; paths are relative to the configuration file."""
+    folder = path.parent / config.log.dir
+    return LogSettings(folder, config.router.id, signing_key_path(config, path.parent))

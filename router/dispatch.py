@@ -1,0 +1,268 @@
+"""Step 10, dispatch: a committed plan → an opened answer.
+
+For every attempt, in this order:
+
+1. the client is still there and the deadline has not passed;
+2. the decision is still good, and nothing vetoes the endpoint now (law 8);
+3. from the second attempt on: the retry budget allows it, and its entry is durable;
+4. encode, send, and hold the answer's frames until first content.
+
+Before first content the next endpoint of the plan is asked. A request whose fate is unknown
+is tried again only where running it twice is known to do no harm: on self-operated
+endpoints, or with `retry_unknown: true`. Stateful calls never are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Final
+
+from regions.health import HealthBook, Sign, Standing
+from router.audit.log import Committed
+from router.config import Limits
+from router.errors import RequestError
+from router.load import Held, InFlight
+from router.opening import (
+    OpenedStream,
+    OpenedWhole,
+    StatusRefused,
+    StreamFailed,
+    open_stream,
+    open_whole,
+)
+from router.outcomes import Failed, ended, failed, tried
+from router.providers.base import Ask, Provider
+from router.retrying import RetryBudget
+from router.snapshot import Snapshot
+from router.transport.messages import AttemptFailed, Fate, Timeouts, Transport
+from router.types import Attempt, Candidacy, Plan
+from router.vetoes import VetoBoard
+
+STATEFUL: Final = frozenset({"stored", "stored_object", "conversation", "background", "batch"})
+ANSWER_LIMIT: Final = 64 << 20
+
+
+class DecideAgain(Exception):
+    """The plan may no longer be relied on; the request is decided anew."""
+
+
+@dataclass(frozen=True, slots=True)
+class Dispatched:
+    """An answer whose first content is here, and everything that was tried for it."""
+
+    committed: Committed[Plan]
+    candidacy: Candidacy
+    opened: OpenedStream | OpenedWhole
+    attempts: tuple[Attempt, ...]
+    held: Held
+    replica: str
+    began: float
+
+    @property
+    def plan(self) -> Plan:
+        """The plan it came from."""
+        return self.committed.subject
+
+
+@dataclass(slots=True)
+class _Run:
+    """One request's attempts so far."""
+
+    committed: Committed[Plan]
+    attempts: list[Attempt] = field(default_factory=list)
+    failures: list[Failed] = field(default_factory=list)
+    vetoed: list[str] = field(default_factory=list)
+
+    @property
+    def plan(self) -> Plan:
+        return self.committed.subject
+
+
+@dataclass(frozen=True, slots=True)
+class Dispatcher:
+    """Everything dispatch works with; one per process."""
+
+    transport: Transport
+    health: HealthBook
+    inflight: InFlight
+    vetoes: VetoBoard
+    budget: RetryBudget
+    limits: Limits
+    record: Callable[[Plan, Candidacy, int], Awaitable[object]]
+    loop_time: Callable[[], float]
+    wall_time: Callable[[], float]
+
+    async def run(self, committed: Committed[Plan]) -> Dispatched:
+        """Ask the plan's endpoints in order until one answers.
+
+        Raises:
+            RequestError: none did; says why, with every attempt.
+            DecideAgain: the decision lapsed, or a veto removed what was left.
+        """
+        self.budget.earn()
+        run = _Run(committed)
+        try:
+            for candidacy in run.plan.ranked.order:
+                found = await self._endpoint(run, candidacy)
+                if found is not None:
+                    return found
+        except RequestError as error:
+            raise tried(error, run.attempts) from error.__cause__
+        if run.vetoed and not run.attempts:
+            raise DecideAgain
+        raise ended(run.failures, run.attempts, run.vetoed, run.plan)
+
+    async def _endpoint(self, run: _Run, candidacy: Candidacy) -> Dispatched | None:
+        """Ask the replicas of one endpoint, best first."""
+        name = candidacy.endpoint.name
+        for replica in self._replicas(run.plan.arrival.snapshot, name):
+            if not self._may_go_on(run):
+                return None
+            reason = self._forbidden(run.plan, candidacy)
+            if reason is not None:
+                run.vetoed.append(f"{name}: {reason}")
+                return None
+            found = await self._attempt(run, candidacy, replica)
+            if found is not None:
+                return found
+        return None
+
+    def _replicas(self, snapshot: Snapshot, endpoint: str) -> list[str]:
+        now = self.loop_time()
+
+        def key(replica: str) -> tuple[Standing, float]:
+            share = self.health.share(replica, now)
+            return self.health.standing(replica, now), self.inflight.tokens(replica) / share
+
+        return sorted(snapshot.replicas(endpoint), key=key)
+
+    def _may_go_on(self, run: _Run) -> bool:
+        """1, and 3's budget: whether one more attempt may be made at all."""
+        arrival = run.plan.arrival
+        if self.loop_time() >= arrival.deadline:
+            run.failures.append(failed("deadline", Fate.NOT_SENT))
+            return False
+        if len(run.attempts) >= self.limits.attempts:
+            return False
+        last = run.failures[-1] if run.failures else None
+        if last is None or last.fate is Fate.NOT_SENT:
+            return True
+        if last.fate is Fate.UNKNOWN and not self._safe_again(run):
+            return False
+        return self.budget.spend()
+
+    def _safe_again(self, run: _Run) -> bool:
+        """Whether a request of unknown fate may be run a second time."""
+        if run.plan.admitted.call.movers & STATEFUL:
+            return False
+        last = run.plan.arrival.snapshot.policy.endpoints[run.attempts[-1].endpoint]
+        return last.self_operated or last.settings.get("retry_unknown") == "true"
+
+    def _forbidden(self, plan: Plan, candidacy: Candidacy) -> str | None:
+        """2. A decision that lapsed ends the plan, a veto only its endpoint."""
+        if plan.good_until is not None and self.wall_time() >= plan.good_until:
+            raise DecideAgain
+        key = plan.admitted.authenticated.principal.key
+        vetoes = self.vetoes.current
+        return vetoes.against(candidacy.endpoint.name, candidacy.footprint, key)
+
+    async def _attempt(self, run: _Run, candidacy: Candidacy, replica: str) -> Dispatched | None:
+        if run.attempts:
+            await self.record(run.plan, candidacy, len(run.attempts))
+        began = self.loop_time()
+        held = self.inflight.enter(replica, run.plan.classified.tokens)
+        self.health.start(replica, began)
+        try:
+            opened, call_id = await self._open(run, candidacy, replica)
+        except AttemptFailed as error:
+            held.close()
+            self._learn(run, candidacy, replica, began, error)
+            return None
+        except BaseException:
+            held.close()
+            # The client left, or refused parameters: nothing is known of the replica.
+            self.health.observe(replica, Sign.CLIENT, self.loop_time())
+            raise
+        millis = round((self.loop_time() - began) * 1000)
+        run.attempts.append(
+            Attempt(candidacy.endpoint.name, replica, "ok", opened.status, millis, call_id=call_id)
+        )
+        self.health.observe(replica, Sign.OK, self.loop_time())
+        attempts = tuple(run.attempts)
+        return Dispatched(run.committed, candidacy, opened, attempts, held, replica, began)
+
+    async def _open(
+        self, run: _Run, candidacy: Candidacy, replica: str
+    ) -> tuple[OpenedStream | OpenedWhole, str | None]:
+        """4. One request out, one answer in."""
+        plan, endpoint = run.plan, candidacy.endpoint
+        provider = plan.arrival.snapshot.provider(endpoint)
+        ask = self._ask(run)
+        target = plan.arrival.snapshot.target(endpoint, replica)
+        request = provider.encode(ask, endpoint, target, self.wall_time())
+        timeouts = self._timeouts(plan)
+        response = await self.transport.send(request, timeouts)
+        until = self.loop_time() + timeouts.first_byte
+        until = min(until, timeouts.deadline)
+        call_id = provider.call_id(response.headers)
+        if ask.stream:
+            decoder = provider.stream(ask, endpoint)
+            return await open_stream(response, decoder, until, self.loop_time), call_id
+        whole = provider.whole(ask, endpoint)
+        opened = await open_whole(response, whole, timeouts.deadline, self.loop_time, ANSWER_LIMIT)
+        return opened, call_id
+
+    def _ask(self, run: _Run) -> Ask:
+        plan = run.plan
+        arrival, admitted = plan.arrival, plan.admitted
+        receipt = run.committed.receipt
+        return Ask(
+            arrival.surface.name,
+            plan.body,
+            plan.raw,
+            admitted.asked.stream,
+            admitted.asked.model,
+            arrival.id,
+            f"{receipt.log}/{receipt.index}",
+            int(arrival.at),
+        )
+
+    def _timeouts(self, plan: Plan) -> Timeouts:
+        """A whole answer's first byte may take as long as the answer."""
+        stream = plan.admitted.asked.stream
+        first = self.limits.first_token if stream else self.limits.deadline
+        return Timeouts(plan.arrival.deadline, self.limits.connect, first)
+
+    def _learn(
+        self, run: _Run, candidacy: Candidacy, replica: str, began: float, error: AttemptFailed
+    ) -> None:
+        """Book a failed attempt; a client's own mistake ends the request."""
+        now = self.loop_time()
+        provider = run.plan.arrival.snapshot.provider(candidacy.endpoint)
+        one = failed_attempt(provider, error, self.wall_time())
+        self.health.observe(replica, one.sign, now, one.retry_after)
+        run.attempts.append(
+            Attempt(
+                candidacy.endpoint.name,
+                replica,
+                one.result,
+                one.status,
+                round((now - began) * 1000),
+                one.provider_code,
+                retried_unknown=one.fate is Fate.UNKNOWN,
+            )
+        )
+        run.failures.append(one)
+        if one.clients is not None:
+            raise one.clients
+
+
+def failed_attempt(provider: Provider, error: AttemptFailed, now: float) -> Failed:
+    """What a failed attempt means, in the provider's terms where it spoke."""
+    if isinstance(error, StatusRefused):
+        failure = provider.failure(error.status, error.headers, error.body, now)
+        return Failed.told(failure, error.fate)
+    if isinstance(error, StreamFailed):
+        return Failed.told(provider.stream_failure(error.error), error.fate)
+    return failed(error.code, error.fate)

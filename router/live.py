@@ -1,0 +1,63 @@
+"""The running router: the current snapshot, the log, and what is shown of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from policies.timed import effective_now
+from regions.health import HealthBook
+from router.admission import Concurrency
+from router.audit.log import AuditLog
+from router.load import InFlight
+from router.metrics import Metrics
+from router.snapshot import Snapshot
+from router.vetoes import VetoBoard
+
+
+@dataclass(slots=True)
+class Live:
+    """What changes while the router runs; everything else is immutable.
+
+    A new snapshot replaces the old one whole; requests in flight keep theirs.
+    """
+
+    snapshot: Snapshot
+    log: AuditLog
+    log_name: str
+    metrics: Metrics
+    health: HealthBook
+    inflight: InFlight
+    concurrency: Concurrency
+    vetoes: VetoBoard
+    wall_time: Callable[[], float]
+    loop_time: Callable[[], float]
+    draining: bool = False
+    notes: dict[str, str] = field(default_factory=dict)
+
+    def now(self) -> float:
+        """The time decisions are made at: never before the newest time in the log."""
+        return effective_now(self.wall_time(), self.log.newest_time()).time
+
+    def stamp(self) -> float:
+        """The time to write into the log: a real one, even when the clock is wrong."""
+        return max(self.wall_time(), self.log.newest_time())
+
+    def degraded(self) -> list[str]:
+        """What doesn't work as it should, in words; empty when all is well."""
+        found = [f"{name}: {text}" for name, text in sorted(self.notes.items())]
+        health = self.log.health
+        if health.state != "ok":
+            found.append(f"log: {health.reason}")
+        marked = self.health.marked(self.loop_time())
+        return [*found, *(f"marked: {key}" for key in marked)]
+
+    def refresh_gauges(self) -> None:
+        """Bring the gauges up to date, before they are shown."""
+        self.metrics.set("domicile_open_requests", self.concurrency.total)
+        self.metrics.set("domicile_marked_replicas", len(self.health.marked(self.loop_time())))
+        head = self.log.head
+        self.metrics.set("domicile_log_size", 0 if head is None else head.size)
+        for endpoint in self.snapshot.targets:
+            tokens = sum(self.inflight.tokens(key) for key in self.snapshot.replicas(endpoint))
+            self.metrics.set("domicile_inflight_tokens", tokens, (endpoint,))

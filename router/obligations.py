@@ -1,0 +1,87 @@
+"""Step 8, fulfil: what each kind of obligation changes, and where it is enforced.
+
+An obligation either removes endpoints (`policies.eligibility` does that, in the filter),
+or changes the body that leaves, or constrains the record. A kind that stands in a policy
+and has no enforcer here stops the start.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from types import MappingProxyType
+from typing import Final
+
+import orjson
+
+from policies.model import Policy
+from policies.obligations import AnyObligation, RecordRetention
+from router.config import ConfigError
+
+Body = Mapping[str, object]
+Change = Callable[[AnyObligation, Body], Body]
+
+FILTERED: Final = frozenset(
+    {"zero_retention", "no_batch", "tier", "max_price", "in_region", "no_global"}
+)
+RECORDED: Final = frozenset({"record_retention"})
+
+
+def _no_store(obligation: AnyObligation, body: Body) -> Body:
+    """Asking for storage is turned into asking for none."""
+    return {**body, "store": False} if body.get("store") else body
+
+
+CHANGES: Final[Mapping[str, Change]] = MappingProxyType({"no_store": _no_store})
+
+
+def enforced() -> frozenset[str]:
+    """The kinds that have an enforcer."""
+    return FILTERED | RECORDED | frozenset(CHANGES)
+
+
+def check(policy: Policy, kept: tuple[float, float | None] | None) -> None:
+    """Refuse a policy whose obligations can't be kept here.
+
+    Args:
+        kept: how long the log is kept, seconds at least and at most; `None` for a log that
+            nothing ever deletes.
+
+    Raises:
+        ConfigError: an obligation without an enforcer, or a record kept too short or long.
+    """
+    for rule in policy.rules:
+        for obligation in rule.obligations:
+            where = f"{rule.mark}: " if rule.mark else ""
+            if obligation.kind not in enforced():
+                raise ConfigError(
+                    f"{where}rule `{rule.name}`: obligation `{obligation.kind}` has no enforcer "
+                    "in this router; remove it or upgrade"
+                )
+            if isinstance(obligation, RecordRetention):
+                _check_record(f"{where}rule `{rule.name}`", obligation, kept)
+
+
+def _check_record(
+    rule: str, wanted: RecordRetention, kept: tuple[float, float | None] | None
+) -> None:
+    least, most = kept if kept is not None else (float("inf"), None)
+    if least < wanted.least:
+        raise ConfigError(f"{rule}: records must be kept longer than `log.seal.retain` says")
+    if wanted.most is not None and (most is None or most > wanted.most):
+        raise ConfigError(
+            f"{rule}: records must be deleted in time; set `log.seal.retain` to at most that"
+        )
+
+
+def apply(obligations: Iterable[AnyObligation], body: Body) -> Body:
+    """The body with every change that the obligations ask for; the same object if none."""
+    for obligation in obligations:
+        change = CHANGES.get(obligation.kind)
+        if change is not None:
+            body = change(obligation, body)
+    return body
+
+
+def encode(body: Body) -> bytes:
+    """The bytes of a changed body."""
+    return orjson.dumps(body)

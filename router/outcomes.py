@@ -1,0 +1,125 @@
+"""What failed attempts mean, one by one and together: sign for health, error for the client."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Final
+
+from regions.health import Sign
+from router.errors import RequestError
+from router.providers.base import Failure, Kind
+from router.transport.messages import Fate
+from router.types import Attempt, Plan
+
+_SIGNS: Final[Mapping[Kind, Sign]] = MappingProxyType(
+    {
+        Kind.LOAD: Sign.LOAD,
+        Kind.ILL: Sign.ILL,
+        Kind.BAD_ANSWER: Sign.ILL,
+        # Our credential or configuration, not the replica: it goes behind for a moment.
+        Kind.AUTH: Sign.LOAD,
+        Kind.MISSING: Sign.LOAD,
+        Kind.CLIENT: Sign.CLIENT,
+        Kind.REFUSED: Sign.CLIENT,
+        Kind.CONTEXT_LENGTH: Sign.CLIENT,
+    }
+)
+_CODES: Final[Mapping[str, Sign]] = MappingProxyType(
+    {
+        "connect_failed": Sign.DEAD,
+        "timeout": Sign.DEAD,
+        "deadline": Sign.CLIENT,
+        "aborted": Sign.CLIENT,
+        "connection_lost": Sign.ILL,
+    }
+)
+_TRY_LATER: Final = frozenset({503, 529, 429})
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """One failed attempt.
+
+    `result` is its stable code; `clients` the error to end with when the request itself is
+    at fault; `load` whether the endpoint only was too busy or not to be reached.
+    """
+
+    result: str
+    sign: Sign
+    fate: Fate
+    status: int | None = None
+    provider_code: str = ""
+    retry_after: float | None = None
+    clients: RequestError | None = None
+    load: bool = False
+
+    @classmethod
+    def told(cls, failure: Failure, fate: Fate) -> Failed:
+        """From what the provider file made of the endpoint's answer."""
+        clients = _clients(failure) if failure.clients else None
+        busy = failure.kind is Kind.LOAD or failure.status in _TRY_LATER
+        return cls(
+            failure.kind.value,
+            _SIGNS[failure.kind],
+            fate,
+            failure.status,
+            failure.provider_code,
+            failure.retry_after,
+            clients,
+            busy,
+        )
+
+
+def failed(code: str, fate: Fate) -> Failed:
+    """An attempt that got no answer, or none that could be read."""
+    sign = _CODES.get(code, Sign.ILL)
+    return Failed(code, sign, fate, load=code == "connect_failed")
+
+
+def _clients(failure: Failure) -> RequestError:
+    status = failure.status if failure.status and 400 <= failure.status < 500 else None
+    return RequestError("upstream_refused", failure.message, param=failure.param, status=status)
+
+
+def tried(error: RequestError, attempts: Sequence[Attempt]) -> RequestError:
+    """The same error, telling what was tried before it."""
+    error.attempts = tuple(attempts)
+    if not error.reasons:
+        error.reasons = attempts_told(attempts)
+    return error
+
+
+def ended(
+    failures: Sequence[Failed], attempts: Sequence[Attempt], vetoed: Sequence[str], plan: Plan
+) -> RequestError:
+    """The error when no endpoint of the plan answered.
+
+    504 when the time was up; 503 when all that was tried was too busy or unreachable;
+    else 502.
+    """
+    reasons = [*attempts_told(attempts), *({"vetoed": one} for one in vetoed)]
+    reasons += [
+        {"endpoint": left.endpoint, "excluded": list(left.codes)}
+        for left in plan.ranked.filtered.excluded
+    ]
+    results = {one.result for one in failures}
+    waits = [one.retry_after for one in failures if one.retry_after is not None]
+    message = f"no endpoint inside the boundary answered; {len(attempts)} attempts failed"
+    if "deadline" in results or (results and results <= {"timeout"}):
+        error = RequestError("deadline", "no endpoint answered in time", reasons=reasons)
+    elif all(one.load for one in failures):
+        wait = min(waits, default=1.0)
+        error = RequestError("upstream_unavailable", message, reasons=reasons, retry_after=wait)
+    else:
+        error = RequestError("bad_answer", message, reasons=reasons)
+    error.attempts = tuple(attempts)
+    return error
+
+
+def attempts_told(attempts: Sequence[Attempt]) -> tuple[Mapping[str, object], ...]:
+    """Attempts as the client may see them."""
+    return tuple(
+        {"endpoint": one.endpoint, "result": one.result, "status": one.status} for one in attempts
+    )

@@ -1,0 +1,187 @@
+"""The twelve steps, in order. What each does is elsewhere; that each is done is here.
+
+Types hold the order: every step takes what the one before it made, and `dispatch` takes a
+`Committed[Plan]`, which only the region log can make.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+from router.audit.log import Committed
+from router.dispatch import DecideAgain, Dispatched
+from router.errors import ClientGone, RequestError
+from router.exchange import while_connected
+from router.relay import Relayed
+from router.types import (
+    Admitted,
+    Arrival,
+    Authenticated,
+    Classified,
+    Decided,
+    Filtered,
+    Graded,
+    Plan,
+    Ranked,
+)
+
+TURNS = 3
+"""A decision that lapses between commit and dispatch is made anew, so often at most."""
+
+
+class Refused(Exception):
+    """A request refused before anything was sent, and how far it had come."""
+
+    def __init__(self, error: RequestError, at: Decided | Filtered) -> None:
+        super().__init__(error.code)
+        self.error = error
+        self.at = at
+
+
+@dataclass(frozen=True, slots=True)
+class Observed:
+    """What one request came to, for metrics: its code is `ok` or an error's."""
+
+    arrival: Arrival
+    code: str
+    attempts: int = 0
+    endpoint: str | None = None
+
+
+class Steps(Protocol):
+    """The twelve steps, and what is said when they end early."""
+
+    async def authenticate(self, arrival: Arrival) -> Authenticated:
+        """1. Raises RequestError; a 421 is recorded."""
+        ...
+
+    async def admit(self, authenticated: Authenticated) -> Admitted:
+        """2. Raises RequestError, ClientGone."""
+        ...
+
+    def classify(self, admitted: Admitted) -> Classified:
+        """3. A classifier that fails leaves its attributes unknown. Raises RequestError."""
+        ...
+
+    def decide(self, classified: Classified) -> Decided:
+        """4. Pure. Raises Refused."""
+        ...
+
+    def grade(self, decided: Decided) -> Graded:
+        """5."""
+        ...
+
+    def filter(self, graded: Graded) -> Filtered:
+        """6. Pure. Raises Refused."""
+        ...
+
+    async def rank(self, filtered: Filtered) -> Ranked:
+        """7. Raises Refused."""
+        ...
+
+    def fulfil(self, ranked: Ranked, turn: int) -> Plan:
+        """8. Raises Refused."""
+        ...
+
+    async def commit(self, plan: Plan) -> Committed[Plan]:
+        """9. Durable when it returns. Raises RequestError; nothing was sent then."""
+        ...
+
+    async def dispatch(self, committed: Committed[Plan]) -> Dispatched:
+        """10. Raises RequestError, DecideAgain."""
+        ...
+
+    async def relay(self, dispatched: Dispatched) -> Relayed:
+        """11. The client has everything, or a typed error, or is gone."""
+        ...
+
+    def settle(
+        self,
+        committed: Committed[Plan],
+        dispatched: Dispatched | None,
+        how: Relayed | RequestError | str,
+    ) -> Observed:
+        """12. Never raises."""
+        ...
+
+    async def refuse(self, refused: Refused) -> str | None:
+        """Record a refusal; gives the record's name, `None` when the log is down."""
+        ...
+
+    async def answer(self, arrival: Arrival, error: RequestError, record: str | None) -> None:
+        """Tell the client why."""
+        ...
+
+
+class Pipeline:
+    """Walks each request, of every surface and purpose, through the twelve steps."""
+
+    __slots__ = ("_observe", "_steps")
+
+    def __init__(self, steps: Steps, observe: Callable[[Observed], None]) -> None:
+        self._steps = steps
+        self._observe = observe
+
+    async def run(self, arrival: Arrival) -> None:
+        """Answer one request. Whatever happens, the client is told and it is observed."""
+        try:
+            observed = await self._admitted(arrival)
+        except Refused as refused:
+            record = await self._steps.refuse(refused)
+            await self._steps.answer(arrival, refused.error, record)
+            observed = Observed(arrival, refused.error.code)
+        except RequestError as error:
+            await self._steps.answer(arrival, error, None)
+            observed = Observed(arrival, error.code)
+        except ClientGone:
+            observed = Observed(arrival, "gone")
+        self._observe(observed)
+
+    async def _admitted(self, arrival: Arrival) -> Observed:
+        authenticated = await self._steps.authenticate(arrival)
+        admitted = await self._steps.admit(authenticated)
+        try:
+            for turn in range(TURNS):
+                observed = await self._once(admitted, turn)
+                if observed is not None:
+                    return observed
+        finally:
+            admitted.lease.close()
+        raise RequestError(
+            "decided_again", "the policy changed while this request ran; send it again"
+        )
+
+    async def _once(self, admitted: Admitted, turn: int) -> Observed | None:
+        steps = self._steps
+        classified = steps.classify(admitted)
+        decided = steps.decide(classified)
+        graded = steps.grade(decided)
+        filtered = steps.filter(graded)
+        async with while_connected(admitted.arrival.exchange):
+            ranked = await steps.rank(filtered)
+        plan = steps.fulfil(ranked, turn)
+        committed = await steps.commit(plan)
+        return await self._committed(committed)
+
+    async def _committed(self, committed: Committed[Plan]) -> Observed | None:
+        """From here on every way out settles the decision."""
+        steps, dispatched = self._steps, None
+        how: Relayed | RequestError | str = "unknown"
+        try:
+            async with while_connected(committed.subject.arrival.exchange):
+                dispatched = await steps.dispatch(committed)
+            how = await steps.relay(dispatched)
+        except DecideAgain:
+            how = "decided_again"
+            return None
+        except ClientGone:
+            how = "gone"
+            raise
+        except RequestError as error:
+            how = error
+            raise
+        finally:
+            observed = steps.settle(committed, dispatched, how)
+        return observed

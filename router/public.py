@@ -1,0 +1,186 @@
+"""Everything the public listener answers beside inference: models, health, records, home.
+
+FastAPI serves these, and documents the inference routes too; those themselves are answered
+in front of it, against `Exchange`.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import Depends, FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from pydantic import BaseModel
+from starlette.exceptions import HTTPException
+
+from policies.engine import Ask, decide
+from policies.model import Policy
+from router.audit.reading import NotInLog
+from router.auth import Home, Principal, authenticate
+from router.errors import RequestError
+from router.live import Live
+from router.misdirection import direct
+from router.reading_records import RecordView, read_record
+
+
+class ModelCard(BaseModel):
+    """One model, as OpenAI's API lists it."""
+
+    id: str
+    object: str = "model"
+    created: int
+    owned_by: str = "domicile"
+
+
+class ModelList(BaseModel):
+    """All models this key may use."""
+
+    object: str = "list"
+    data: list[ModelCard]
+
+
+class Ready(BaseModel):
+    """Whether requests are served, and what is degraded."""
+
+    ready: bool
+    log: str
+    durability: str
+    policy: str
+    degraded: list[str]
+
+
+class Where(BaseModel):
+    """Where a key's requests belong."""
+
+    here: bool
+    region: str | None
+    url: str | None
+
+
+def _key(request: Request) -> Principal | Home:
+    live: Live = request.app.state.live
+    headers = request.headers
+
+    def header(name: bytes) -> bytes | None:
+        value = headers.get(name.decode())
+        return None if value is None else value.encode("latin-1")
+
+    return authenticate(header, live.snapshot.keys, live.now())
+
+
+Holder = Annotated[Principal | Home, Depends(_key)]
+
+
+def build(live: Live) -> FastAPI:
+    """The public application."""
+    app = FastAPI(title="Domicile", docs_url=None, redoc_url=None, openapi_url="/openapi.json")
+    app.state.live = live
+    app.add_exception_handler(RequestError, _refused)
+    app.add_exception_handler(HTTPException, _http)
+    app.add_exception_handler(RequestValidationError, _invalid)
+    _health(app, live)
+    _models(app, live)
+    _records(app, live)
+    return app
+
+
+def _health(app: FastAPI, live: Live) -> None:
+    @app.get("/healthz", tags=["health"])
+    async def healthz() -> dict[str, str]:
+        """The process runs."""
+        return {"status": "ok"}
+
+    @app.get("/readyz", tags=["health"], response_model=Ready)
+    async def readyz() -> JSONResponse:
+        """200 while requests are served; 503 when the region log can't be written."""
+        health = live.log.health
+        ready = health.state != "failed" and not live.draining
+        body = Ready(
+            ready=ready,
+            log=health.state if not health.reason else f"{health.state}: {health.reason}",
+            durability=health.durability,
+            policy=live.snapshot.policy.digest,
+            degraded=live.degraded(),
+        )
+        return JSONResponse(body.model_dump(), 200 if ready else 503)
+
+
+def _models(app: FastAPI, live: Live) -> None:
+    @app.get("/v1/models", tags=["models"])
+    async def models(holder: Holder) -> ModelList:
+        """The models this key may use."""
+        allowed = _allowed_models(live.snapshot.policy, _here(holder))
+        created = int(live.snapshot.loaded_at)
+        return ModelList(data=[ModelCard(id=name, created=created) for name in allowed])
+
+    @app.get("/v1/models/{name:path}", tags=["models"])
+    async def model(name: str, holder: Holder) -> ModelCard:
+        """One model."""
+        if name not in _allowed_models(live.snapshot.policy, _here(holder)):
+            raise RequestError("model_not_found", "no such model; see `GET /v1/models`")
+        return ModelCard(id=name, created=int(live.snapshot.loaded_at))
+
+
+def _records(app: FastAPI, live: Live) -> None:
+    @app.get("/domicile/v1/where", tags=["residency"])
+    async def where(holder: Holder) -> Where:
+        """Where this key's requests belong, so that a client finds home first."""
+        if isinstance(holder, Home):
+            return Where(here=False, region=holder.region, url=holder.url)
+        decision = decide(live.snapshot.policy, Ask(holder.tenant, holder.app), live.now())
+        elsewhere = direct(decision.common.process, live.snapshot)
+        if elsewhere is None:
+            return Where(here=True, region=live.snapshot.region, url=None)
+        return Where(here=False, region=elsewhere.region, url=elsewhere.url)
+
+    @app.get("/domicile/v1/records/{log}/{index}", tags=["residency"])
+    async def record(log: str, index: int, holder: Holder) -> RecordView:
+        """The caller's own entry in the region log, with its proof of inclusion."""
+        try:
+            if log != live.log_name or index < 0:
+                raise NotInLog(f"no entry {index} in log `{log}`")
+            return await read_record(live.log, log, index, _here(holder))
+        except NotInLog:
+            raise RequestError("not_found", "no such record of yours in this log") from None
+
+
+def _here(holder: Principal | Home) -> Principal:
+    if isinstance(holder, Home):
+        raise RequestError(
+            "misdirected",
+            f"this key belongs to the router in `{holder.region}`",
+            headers={"location": holder.url},
+        )
+    return holder
+
+
+def _allowed_models(policy: Policy, principal: Principal) -> list[str]:
+    tenant = policy.tenants.get(principal.tenant)
+    if tenant is None:
+        return []
+    return sorted(n for n in policy.models if tenant.models is None or n in tenant.models)
+
+
+async def _refused(request: Request, error: Exception) -> JSONResponse:
+    if not isinstance(error, RequestError):
+        raise error
+    return JSONResponse(error.body(), error.status, headers=dict(error.headers))
+
+
+async def _http(request: Request, error: Exception) -> JSONResponse:
+    if not isinstance(error, HTTPException):
+        raise error
+    code = _HTTP_CODES.get(error.status_code, "invalid_request")
+    told = RequestError(code, str(error.detail).lower(), status=error.status_code)
+    return JSONResponse(told.body(), error.status_code, headers=dict(error.headers or {}))
+
+
+async def _invalid(request: Request, error: Exception) -> JSONResponse:
+    if not isinstance(error, RequestValidationError):
+        raise error
+    where = ".".join(str(part) for part in error.errors()[0]["loc"])
+    return JSONResponse(RequestError("invalid_request", f"`{where}` can't be read").body(), 400)
+
+
+_HTTP_CODES = {404: "not_found", 405: "method_not_allowed"}

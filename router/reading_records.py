@@ -1,0 +1,53 @@
+"""A caller's own record: the entry, and the proof that it is in the log."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pydantic import BaseModel
+
+from router.audit.log import AuditLog
+from router.audit.reading import NotInLog
+from router.auth import Principal
+
+
+class RecordView(BaseModel):
+    """One entry with its inclusion proof against a signed checkpoint."""
+
+    log: str
+    index: int
+    kind: str
+    time: float
+    body: dict[str, object]
+    leaf: str
+    size: int
+    inclusion: list[str]
+    checkpoint: str
+
+
+async def read_record(log: AuditLog, name: str, index: int, principal: Principal) -> RecordView:
+    """The entry at an index of the log called `name`, when it is the caller's own.
+
+    Raises:
+        NotInLog: no such entry, or somebody else's: the two can't be told apart.
+    """
+    shown = await log.entry(index)
+    if not _is_own(shown.body, principal):
+        raise NotInLog(f"no entry {index} in log `{name}`")
+    inclusion, checkpoint = await log.inclusion(index)
+    return RecordView(
+        log=name,
+        index=index,
+        kind=shown.kind,
+        time=shown.time / 1_000_000,
+        body=dict(shown.body),
+        leaf=inclusion.leaf.hex(),
+        size=inclusion.size,
+        inclusion=[one.hex() for one in inclusion.path],
+        checkpoint=checkpoint.text,
+    )
+
+
+def _is_own(body: Mapping[str, object], principal: Principal) -> bool:
+    who = body.get("who")
+    return isinstance(who, Mapping) and who.get("tenant") == principal.tenant

@@ -1,0 +1,209 @@
+"""What the region log holds of a request: closed vocabularies only.
+
+Names from policy and catalog, codes, numbers, digests. No prompt, no completion, no IP
+address, no text that a client could choose freely. What many requests share (allowed sets,
+rules, candidates, footprints) is interned, so that it is written once per segment.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from policies.engine import Allowed, Decision
+from router.audit.entry import Entry, Interned, Json
+from router.errors import RequestError
+from router.settling import Ended
+from router.types import Admitted, Arrival, Attempt, Candidacy, Decided, Filtered, Plan
+
+
+class Scribe:
+    """Writes entries' bodies; keeps what is interned, so that it is encoded once.
+
+    Args:
+        router: this router's id.
+        region: the region it runs in.
+        bound: interned values kept at most.
+    """
+
+    def __init__(self, router: str, region: str, bound: int = 4096) -> None:
+        self._shared: dict[object, Interned] = {}
+        self._bound = bound
+        self._router = {"id": router, "region": region}
+
+    def decision(self, plan: Plan) -> Entry:
+        """The entry that must be durable before a byte leaves."""
+        filtered = plan.ranked.filtered
+        decided = filtered.graded.decided
+        body: dict[str, Json] = {
+            **self._who(decided.classified.admitted),
+            "plan": [c.endpoint.name for c in plan.ranked.order],
+            "tier": filtered.graded.floor.label,
+            "grader": filtered.graded.grader,
+            "allowed": self._allowed(decided.decision),
+            "candidates": self._candidates(filtered),
+            "attributes": self._attributes(decided),
+        }
+        if plan.good_until is not None:
+            body["good_until"] = int(plan.good_until)
+        return Entry("decision", plan.id, plan.arrival.at, body)
+
+    def attempt(self, plan: Plan, candidacy: Candidacy, number: int, now: float) -> Entry:
+        """The entry of a second or later attempt, durable before it is sent."""
+        body: dict[str, Json] = {"endpoint": candidacy.endpoint.name, "number": number}
+        return Entry("attempt", plan.id, now, body)
+
+    def outcome(self, ended: Ended, id_: str, now: float) -> Entry:
+        """How it went, from what was called."""
+        body: dict[str, Json] = {
+            "status": ended.status,
+            "attempts": [self._attempt(one) for one in ended.attempts],
+            "millis": ended.millis,
+        }
+        if ended.candidacy is not None:
+            body["endpoint"] = ended.candidacy.endpoint.name
+            body["ran"] = self._footprint(ended.candidacy)
+            body["place"] = "not observable" if ended.place is None else ended.place
+        if ended.usage is not None:
+            body["tokens"] = list(ended.usage)
+        if ended.estimated:
+            body["estimated"] = True
+        if ended.micro_dollars is not None:
+            body["cost"] = ended.micro_dollars
+        return Entry("outcome", id_, now, body)
+
+    def refusal(self, error: RequestError, at: Decided | Filtered) -> Entry:
+        """A request that ended before anything was sent."""
+        decided = at.graded.decided if isinstance(at, Filtered) else at
+        admitted = decided.classified.admitted
+        body: dict[str, Json] = {
+            **self._who(admitted),
+            "code": error.code,
+            "allowed": self._allowed(decided.decision),
+            "attributes": self._attributes(decided),
+        }
+        if isinstance(at, Filtered):
+            body["candidates"] = self._candidates(at)
+        return Entry("refusal", admitted.arrival.id, admitted.arrival.at, body)
+
+    def misdirected(
+        self, arrival: Arrival, key: str, target: str | None, when: str, now: float
+    ) -> Entry:
+        """A 421: time, key, target and the reason, nothing else."""
+        body: dict[str, Json] = {"key": key, "target": target or "none", "when": when}
+        return Entry("misdirected", arrival.id, now, body)
+
+    # ----------------------------------------------------------------------------------
+
+    def _who(self, admitted: Admitted) -> dict[str, Json]:
+        principal = admitted.authenticated.principal
+        arrival = admitted.arrival
+        model = admitted.asked.model
+        known = model in arrival.snapshot.policy.models
+        shared: dict[str, Json] = {
+            "router": self._router,
+            "key": principal.key,
+            "tenant": principal.tenant,
+            "app": principal.app or "",
+            "model": model if known else "unknown",
+            "surface": arrival.surface.name,
+            "purpose": arrival.purpose.value,
+            "policy": arrival.snapshot.policy.digest,
+            "clock": "behind" if admitted.authenticated.now.clock_behind else "ok",
+        }
+        return {
+            "who": self._once(("who", *map(str, shared.values())), shared),
+            "snapshot": arrival.snapshot.digest,
+        }
+
+    def _allowed(self, decision: Decision) -> Json:
+        common = decision.common
+        key = (
+            "allowed", decision.policy_digest, common.process.sure, common.retain.sure,
+            common.operate.mask, common.applied, common.require, decision.dry_run,
+            decision.denied, decision.unknowns,
+        )  # fmt: skip
+        known = self._shared.get(key)
+        return known or self._once(key, _allowed(decision, common))
+
+    def _candidates(self, filtered: Filtered) -> Json:
+        shown: dict[str, Json] = {
+            left.endpoint: [
+                f"{code}: {detail}" if detail else code for code, detail in left.reasons
+            ]
+            for left in filtered.excluded
+        }
+        shown |= {c.endpoint.name: "eligible" for c in filtered.eligible}
+        excluded = tuple((left.endpoint, left.reasons) for left in filtered.excluded)
+        eligible = tuple(c.endpoint.name for c in filtered.eligible)
+        return self._once(("candidates", eligible, excluded), shown)
+
+    def _attributes(self, decided: Decided) -> Json:
+        attributes = decided.classified.attributes
+        shown: dict[str, Json] = {
+            name: {
+                "values": sorted(attributes[name].values),
+                "closed": attributes[name].closed,
+                "from": sorted(f"{v}: {s}" for v, s in attributes.origins.get(name, ())),
+            }
+            for name in sorted(attributes)
+        }
+        key = tuple(
+            (name, attributes[name], attributes.origins.get(name)) for name in sorted(attributes)
+        )
+        return self._once(("attributes", key), shown)
+
+    def _footprint(self, candidacy: Candidacy) -> Json:
+        footprint = candidacy.footprint
+        endpoint = candidacy.endpoint
+        key = ("ran", endpoint.name, footprint.process.mask, footprint.retain.mask,
+               footprint.operate.mask, endpoint.model)  # fmt: skip
+        known = self._shared.get(key)
+        if known is not None:
+            return known
+        kept = footprint.process.atlas.atoms_of(footprint.retain.mask)
+        shown: dict[str, Json] = {
+            "provider": endpoint.provider,
+            "model": endpoint.model,
+            "source": endpoint.source or "",
+            "process": list(footprint.process.ids),
+            "retain": sorted(atom.id for atom in kept) or "nothing",
+            "operate": list(footprint.operate.codes),
+        }
+        return self._once(key, shown)
+
+    def _attempt(self, one: Attempt) -> Json:
+        shown: dict[str, Json] = {"endpoint": one.endpoint, "result": one.result, "ms": one.millis}
+        if one.status is not None and one.result != "ok":
+            shown["status"] = one.status
+        if one.provider_code:
+            shown["provider_code"] = one.provider_code
+        if one.call_id:
+            shown["call"] = one.call_id
+        return shown
+
+    def _once(self, key: object, value: Json) -> Interned:
+        known = self._shared.get(key)
+        if known is None:
+            if len(self._shared) >= self._bound:
+                self._shared.clear()
+            known = self._shared[key] = Interned(value)
+        return known
+
+
+def _allowed(decision: Decision, common: Allowed) -> dict[str, Json]:
+    rules: Sequence[Json] = [
+        {"rule": one.rule, "row": one.row, "because": one.because, "unknown": list(one.unknown)}
+        for one in decision.applied
+    ]
+    return {
+        "process": list(common.process.places.ids),
+        "retain": list(common.retain.places.ids),
+        "operate": list(common.operate.codes),
+        "require": sorted(common.require),
+        "obligations": sorted(one.kind for one in common.obligations),
+        "rules": rules,
+        "pending": sorted(rule.name for rule in decision.pending),
+        "dry_run": list(decision.dry_run),
+        "denied": decision.denied,
+        "unknowns": list(decision.unknowns),
+    }

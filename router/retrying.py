@@ -1,0 +1,31 @@
+"""The retry budget: how many second attempts a router may make, so that a region's trouble
+is not doubled by everybody asking again."""
+
+from __future__ import annotations
+
+
+class RetryBudget:
+    """A bucket that each request fills by `ratio` and each retry empties by one.
+
+    Args:
+        ratio: retries per request in the long run.
+        burst: what the bucket holds at most, and at the start.
+    """
+
+    __slots__ = ("_burst", "_held", "_ratio")
+
+    def __init__(self, ratio: float = 0.5, burst: float = 100.0) -> None:
+        self._ratio = ratio
+        self._burst = burst
+        self._held = burst
+
+    def earn(self) -> None:
+        """A request begins."""
+        self._held = min(self._burst, self._held + self._ratio)
+
+    def spend(self) -> bool:
+        """Take one retry; `False` when there is none."""
+        if self._held < 1:
+            return False
+        self._held -= 1
+        return True

@@ -1,0 +1,112 @@
+"""Step 7, rank: the order in which eligible endpoints are tried. Pure.
+
+Lowest tier with an available endpoint first; within a tier the operator's `prefer` sets,
+then standing (health), then load. Residency is no part of it: whoever is here is inside.
+
+A `prefer` is an ordered list of sets. A later set opens when every endpoint of the earlier
+ones is out: excluded, vetoed, marked bad, or failed in this request. A candidate is open
+when every applying `prefer` opens it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from policies.engine import Preference
+from regions.health import Standing
+from router.types import Candidacy
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """How an endpoint stands right now: its best replica's standing, and its load.
+
+    `load` is in-flight tokens per unit of share; `retry_in` seconds until it may be tried.
+    """
+
+    standing: Standing
+    load: float
+    retry_in: float = 0.0
+
+
+class PreferConflict(Exception):
+    """Endpoints are available, but no candidate is open under every applying `prefer`."""
+
+
+def order(
+    eligible: Sequence[Candidacy], conditions: Callable[[str], Condition]
+) -> tuple[Candidacy, ...]:
+    """The eligible endpoints, first choice first.
+
+    Args:
+        eligible: everything that may be called, in the written order.
+        conditions: an endpoint's state by name; asked once per endpoint.
+
+    Raises:
+        PreferConflict: there are endpoints, and preferences shut each of them out.
+    """
+    state = {c.endpoint.name: conditions(c.endpoint.name) for c in eligible}
+    if not any(c.verdict.allowed.prefer for c in eligible):
+        return tuple(sorted(eligible, key=lambda c: _key(c, state)))
+    return _by_preference(eligible, state)
+
+
+def _key(candidacy: Candidacy, state: dict[str, Condition]) -> tuple[bool, int, int, float]:
+    condition = state[candidacy.endpoint.name]
+    # A marked endpoint goes behind every tier: it is tried when nothing else is left.
+    marked = condition.standing is Standing.MARKED
+    return marked, candidacy.tier, condition.standing, condition.load
+
+
+def _by_preference(
+    eligible: Sequence[Candidacy], state: dict[str, Condition]
+) -> tuple[Candidacy, ...]:
+    """Pick one, count it as failed, pick the next: what dispatch would meet."""
+    chosen: list[Candidacy] = []
+    out = {name for name, c in state.items() if c.standing is Standing.MARKED}
+    if len(out) == len(state):
+        # All marked bad: trying is better than refusing, and stays inside the boundary.
+        out = set()
+    left = list(eligible)
+    while left:
+        gone = out | {c.endpoint.name for c in chosen}
+        opened = [c for c in left if is_open(c, eligible, gone)]
+        if not opened:
+            break
+        best = min(opened, key=lambda c: _key(c, state))
+        chosen.append(best)
+        left.remove(best)
+    if not chosen and eligible:
+        raise PreferConflict
+    return tuple(chosen)
+
+
+def is_open(candidacy: Candidacy, eligible: Sequence[Candidacy], out: set[str]) -> bool:
+    """Whether every `prefer` that applies to the candidate opens it now.
+
+    Args:
+        out: names that can't be had: marked bad, vetoed, or failed in this request.
+    """
+    return all(
+        _opens(preference, candidacy, eligible, out)
+        for preference in candidacy.verdict.allowed.prefer
+    )
+
+
+def _opens(
+    preference: Preference, candidacy: Candidacy, eligible: Sequence[Candidacy], out: set[str]
+) -> bool:
+    for within in preference.sets:
+        if within.contains(candidacy.footprint.process):
+            return True
+        members = [c for c in eligible if within.contains(c.footprint.process)]
+        if any(c.endpoint.name not in out for c in members):
+            return False
+    return False
+
+
+def wait_for(eligible: Sequence[Candidacy], conditions: Callable[[str], Condition]) -> float:
+    """Seconds until the first of these endpoints may be tried again, at least one."""
+    waits = [conditions(c.endpoint.name).retry_in for c in eligible]
+    return max(1.0, min(waits, default=1.0))

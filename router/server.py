@@ -1,0 +1,139 @@
+"""Listening: the public and the admin socket, signals, draining."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import socket
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import uvicorn
+
+from router import admin
+from router.app import Asgi, Clocks, Router, open_router
+from router.config import ConfigError
+from router.transport.messages import Transport
+
+KEEP_ALIVE = 75
+HEADER_LIMIT = 64 << 10
+
+
+def bind(address: tuple[str, int], what: str) -> socket.socket:
+    """A listening socket.
+
+    Raises:
+        ConfigError: the address can't be bound; says what to change.
+    """
+    family = socket.AF_INET6 if ":" in address[0] else socket.AF_INET
+    found = socket.socket(family, socket.SOCK_STREAM)
+    found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        found.bind(address)
+    except OSError as error:
+        found.close()
+        shown = f"{address[0]}:{address[1]}"
+        raise ConfigError(
+            f"can't listen on `{shown}`: {error.strerror}; change `router.{what}`"
+        ) from None
+    found.listen(2048)
+    return found
+
+
+class Listener(uvicorn.Server):
+    """A server without signal handling of its own: the router drains first."""
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Leave the process's signals alone."""
+        yield
+
+
+def listener(app: Asgi) -> Listener:
+    """A server for one of the sockets."""
+    config = uvicorn.Config(
+        app,
+        loop="none",
+        http="httptools",
+        ws="none",
+        lifespan="off",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        date_header=True,
+        timeout_keep_alive=KEEP_ALIVE,
+        h11_max_incomplete_event_size=HEADER_LIMIT,
+    )
+    return Listener(config)
+
+
+class Serving:
+    """A router behind its two sockets."""
+
+    def __init__(self, router: Router, public: socket.socket, private: socket.socket) -> None:
+        self.router = router
+        self._public = listener(router)
+        self._private = listener(admin.build(router.live))
+        self._sockets = ((self._public, public), (self._private, private))
+        self._tasks: list[asyncio.Task[None]] = []
+
+    async def start(self) -> None:
+        """Begin to answer."""
+        for server, found in self._sockets:
+            self._tasks.append(asyncio.create_task(_serve(server, found)))
+        while not all(server.started for server, _ in self._sockets):
+            await asyncio.sleep(0.005)
+            for task in self._tasks:
+                if task.done():
+                    task.result()
+
+    async def stop(self, drain: float | None = None) -> None:
+        """Refuse new requests, let open ones end, then close everything."""
+        await self.router.close(drain)
+        for server, _ in self._sockets:
+            server.should_exit = True
+            server.force_exit = True
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+
+async def _serve(server: uvicorn.Server, found: socket.socket) -> None:
+    with contextlib.suppress(asyncio.CancelledError):
+        await server.serve([found])
+
+
+async def serve(
+    path: Path, environment: Mapping[str, str], transport: Transport | None = None
+) -> None:
+    """Serve until SIGTERM or SIGINT, then drain.
+
+    Raises:
+        ConfigError, DocumentErrors, AuditError: it can't start; says why.
+    """
+    router = await open_router(path, environment, Clocks.real(os.urandom), transport)
+    section = router.live.snapshot.config.router
+    try:
+        public = bind(section.listen, "listen")
+        private = bind(section.admin, "admin")
+    except ConfigError:
+        await router.close(0)
+        raise
+    serving = Serving(router, public, private)
+    stop = asyncio.Event()
+    with _signals(stop):
+        await serving.start()
+        await stop.wait()
+        await serving.stop()
+
+
+@contextlib.contextmanager
+def _signals(stop: asyncio.Event) -> Iterator[None]:
+    loop = asyncio.get_running_loop()
+    for one in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(one, stop.set)
+    try:
+        yield
+    finally:
+        for one in (signal.SIGTERM, signal.SIGINT):
+            loop.remove_signal_handler(one)

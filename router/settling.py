@@ -1,0 +1,78 @@
+"""Step 12, settle: what a request came to, for the log, usage, prices, health and limits."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from router import prices
+from router.dispatch import Dispatched
+from router.errors import RequestError
+from router.relay import Relayed
+from router.types import Attempt, Candidacy, Plan
+from router.usage import Usage, estimate, read
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """How a committed request ended.
+
+    Attributes:
+        status: `ok`, `incomplete`, `gone` (the client left), or the error's code.
+        attempts: every endpoint asked, in order.
+        candidacy: what answered; `None` when nothing did.
+        place: the place the provider reported; `None` where it reports none.
+        usage: prompt and completion tokens; `None` when nothing answered.
+        estimated: whether `usage` was counted here, not told by the provider.
+        micro_dollars: the price, in millionths of a US dollar; `None` where not known.
+        millis: from arrival to the end.
+    """
+
+    status: str
+    attempts: tuple[Attempt, ...]
+    candidacy: Candidacy | None
+    place: str | None
+    usage: tuple[int, int] | None
+    estimated: bool
+    micro_dollars: int | None
+    millis: int
+
+
+def end(
+    plan: Plan, dispatched: Dispatched | None, how: Relayed | RequestError | str, now: float
+) -> Ended:
+    """What a request came to; `now` in loop time."""
+    millis = round((now - plan.arrival.began) * 1000)
+    if dispatched is None:
+        attempts = _attempts(how)
+        return Ended(_status(how), attempts, None, None, None, False, None, millis)
+    usage = _usage(plan, how)
+    price = prices.cost(dispatched.candidacy.endpoint.price, usage)
+    return Ended(
+        _status(how),
+        dispatched.attempts,
+        dispatched.candidacy,
+        None,
+        (usage.input, usage.output),
+        usage.estimated,
+        None if price is None else round(price * 1_000_000),
+        millis,
+    )
+
+
+def _status(how: Relayed | RequestError | str) -> str:
+    if isinstance(how, Relayed):
+        if how.gone:
+            return "gone"
+        return "ok" if how.complete else "incomplete"
+    return how.code if isinstance(how, RequestError) else how
+
+
+def _attempts(how: Relayed | RequestError | str) -> tuple[Attempt, ...]:
+    return how.attempts if isinstance(how, RequestError) else ()
+
+
+def _usage(plan: Plan, how: Relayed | RequestError | str) -> Usage:
+    """Told by the provider, else estimated from bytes and marked so."""
+    told = read(how.usage) if isinstance(how, Relayed) else None
+    sent = how.sent if isinstance(how, Relayed) else 0
+    return told or estimate(len(plan.raw), sent)

@@ -1,0 +1,62 @@
+"""One immutable snapshot: policies, catalog, endpoints and keys, as one request sees them.
+
+A request keeps its snapshot from start to end. What changes by the second (load, health,
+vetoes) is not in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from policies.model import Policy
+from regions.catalog import Catalog
+from regions.model import Endpoint
+from router.auth import KeyRing
+from router.config import Config
+from router.providers.base import Provider, Target
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """Everything a decision depends on, with the digest that the log names.
+
+    Attributes:
+        digest: SHA-256, hex, of `content`.
+        content: what `audit replay` needs to decide again: files, catalog digest, router.
+        providers: the provider of each endpoint kind in use, imported before ready.
+        targets: endpoint name → replica key → where it is and with which credential.
+        loaded_at: seconds since the epoch.
+    """
+
+    digest: str
+    content: bytes
+    config: Config
+    policy: Policy
+    catalog: Catalog
+    keys: KeyRing
+    providers: Mapping[str, Provider]
+    targets: Mapping[str, Mapping[str, Target]]
+    loaded_at: float
+
+    @property
+    def region(self) -> str:
+        """The region this router runs in."""
+        return self.config.router.region
+
+    def provider(self, endpoint: Endpoint) -> Provider:
+        """The provider that speaks to an endpoint."""
+        return self.providers[endpoint.kind]
+
+    def replicas(self, endpoint: str) -> tuple[str, ...]:
+        """The keys of an endpoint's replicas, in the written order."""
+        return tuple(self.targets[endpoint])
+
+    def target(self, endpoint: Endpoint, replica: str) -> Target:
+        """Where one replica is."""
+        return self.targets[endpoint.name][replica]
+
+    @property
+    def replica_keys(self) -> frozenset[str]:
+        """Every replica of every endpoint."""
+        return frozenset(key for replicas in self.targets.values() for key in replicas)

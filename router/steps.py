@@ -1,0 +1,293 @@
+"""The twelve steps as this router takes them: each a few lines over the module that owns it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from classifiers.suite import Suite
+from policies.attributes import Supplied, gather
+from policies.engine import Ask, decide
+from policies.obligations import AnyObligation
+from policies.outer import outer_bound
+from policies.timed import earliest, effective_now
+from regions.footprints.parameters import examine
+from regions.health import Sign
+from router import grade, obligations
+from router.admission import Concurrency, parse
+from router.audit.entry import Entry
+from router.audit.errors import AuditError
+from router.audit.log import AuditLog, Committed
+from router.auth import Home, authenticate
+from router.config import Limits
+from router.dispatch import Dispatched, Dispatcher
+from router.eligible import Filter
+from router.errors import RequestError
+from router.metrics import Metrics
+from router.misdirection import Direction, direct
+from router.opening import OpenedStream
+from router.pipeline import Observed, Refused
+from router.receipts import receipt_headers
+from router.records import Scribe
+from router.relay import Pace, Relayed, deliver, relay
+from router.said import refusing, said_by_head, said_in_body
+from router.selection import Condition, PreferConflict, order
+from router.settling import Ended, end
+from router.surfaces.errors import error_event, send_error
+from router.types import (
+    Admitted,
+    Arrival,
+    Authenticated,
+    Classified,
+    Decided,
+    Filtered,
+    Graded,
+    Plan,
+    Ranked,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class TwelveSteps:
+    """What the pipeline calls; one per process, everything in it injected."""
+
+    log: AuditLog
+    scribe: Scribe
+    dispatcher: Dispatcher
+    filtering: Filter
+    suite: Suite
+    concurrency: Concurrency
+    metrics: Metrics
+    limits: Limits
+    conditions: Callable[[str], Condition]
+    wall_time: Callable[[], float]
+    loop_time: Callable[[], float]
+
+    async def authenticate(self, arrival: Arrival) -> Authenticated:
+        """1. The key's holder; 421 for a key or a boundary that belongs elsewhere."""
+        now = effective_now(self.wall_time(), self.log.newest_time())
+        head = arrival.exchange.head
+        holder = authenticate(head.get, arrival.snapshot.keys, now.time)
+        if isinstance(holder, Home):
+            raise await self._misdirected(arrival, holder.key, Direction(holder.region, holder.url))
+        known = Authenticated(arrival, holder, now)
+        bound = refusing(
+            lambda: outer_bound(
+                arrival.snapshot.policy,
+                holder.tenant,
+                holder.app,
+                said_by_head(known),
+                now.time,
+                arrival.purpose.value,
+            )
+        )
+        elsewhere = direct(bound, arrival.snapshot)
+        if elsewhere is not None:
+            raise await self._misdirected(arrival, holder.key, elsewhere)
+        return known
+
+    async def admit(self, authenticated: Authenticated) -> Admitted:
+        """2. A place among the key's open requests, the body, one parse."""
+        arrival = authenticated.arrival
+        principal = authenticated.principal
+        lease = self.concurrency.enter(principal.key, principal.concurrency)
+        try:
+            raw = await arrival.exchange.body(self.limits.body)
+            body = parse(raw)
+            asked = arrival.surface.read(body)
+            call = examine(arrival.surface.name, body)
+        except BaseException:
+            lease.close()
+            raise
+        return Admitted(authenticated, raw, body, asked, call, lease)
+
+    def classify(self, admitted: Admitted) -> Classified:
+        """3. What everybody said about the request."""
+        snapshot = admitted.snapshot
+        view = admitted.arrival.surface.view(admitted.body)
+        found = self.suite.run(view)
+        said = [*said_by_head(admitted.authenticated), *said_in_body(admitted)]
+        said += [
+            Supplied(f.attribute, (f.value,), f"classifier:{f.source}") for f in found.findings
+        ]
+        trusted = snapshot.policy.trusted(admitted.authenticated.principal.app)
+        attributes = refusing(lambda: gather(snapshot.policy.declared, said, trusted, found.opened))
+        tokens = view.tokens + admitted.asked.output_tokens
+        return Classified(admitted, attributes, tokens, view.tokens)
+
+    def decide(self, classified: Classified) -> Decided:
+        """4. Which places, under which rules, until when."""
+        admitted = classified.admitted
+        known = admitted.authenticated
+        ask = Ask(
+            known.principal.tenant,
+            known.principal.app,
+            classified.attributes,
+            admitted.arrival.purpose.value,
+        )
+        decided = Decided(classified, decide(admitted.snapshot.policy, ask, known.now.time))
+        self._judge(decided)
+        return decided
+
+    def _judge(self, decided: Decided) -> None:
+        decision, snapshot = decided.decision, decided.classified.admitted.snapshot
+        if decision.denied:
+            message = f"tenant `{decision.ask.tenant}` has no grant; the operator must give one"
+            raise Refused(RequestError(decision.denied, message), decided)
+        if decision.common.conflict:
+            kinds = ", ".join(sorted(decision.common.conflict))
+            message = f"the policy's obligations contradict each other: {kinds}"
+            raise Refused(RequestError("obligations_conflict", message), decided)
+        elsewhere = direct(decision.common.process, snapshot)
+        if elsewhere is not None:
+            self.metrics.count("domicile_misdirected_total", ("late",))
+            raise Refused(elsewhere.error(), decided)
+
+    def grade(self, decided: Decided) -> Graded:
+        """5. Without a classifier for the model, its highest tier serves."""
+        admitted = decided.classified.admitted
+        model = admitted.snapshot.policy.models.get(admitted.asked.model)
+        if model is None:
+            message = "no such model; `GET /v1/models` lists those that this key may use"
+            raise Refused(RequestError("model_not_found", message, param="model"), decided)
+        asked = grade.asked_tier(admitted.arrival.exchange.head.get(grade.HEADER))
+        return Graded(decided, grade.floor(model, decided.decision, asked, None), "highest")
+
+    def filter(self, graded: Graded) -> Filtered:
+        """6. What is inside the boundary and can serve the call."""
+        return self.filtering.run(graded)
+
+    async def rank(self, filtered: Filtered) -> Ranked:
+        """7. First choice first."""
+        try:
+            return Ranked(filtered, order(filtered.eligible, self.conditions))
+        except PreferConflict:
+            message = "the preferences of the rules that apply shut out every endpoint"
+            raise Refused(RequestError("prefer_conflict", message), filtered) from None
+
+    def fulfil(self, ranked: Ranked, turn: int) -> Plan:
+        """8. Obligations applied; everything that leaves is fixed from here on."""
+        admitted = ranked.filtered.graded.decided.classified.admitted
+        asked: set[AnyObligation] = set()
+        for candidacy in ranked.order:
+            asked |= set(candidacy.verdict.allowed.obligations)
+        body = obligations.apply(sorted(asked, key=lambda o: o.kind), admitted.body)
+        raw = admitted.raw if body is admitted.body else obligations.encode(body)
+        until = earliest(candidacy.verdict.good_until for candidacy in ranked.order)
+        return Plan(record_id(admitted.arrival, turn), ranked, raw, body, until)
+
+    async def commit(self, plan: Plan) -> Committed[Plan]:
+        """9. The decision entry is durable when this returns."""
+        try:
+            return await self.log.commit(self.scribe.decision(plan), plan)
+        except AuditError:
+            self.metrics.count("domicile_log_failures_total")
+            raise RequestError(
+                "log_unavailable",
+                "the region log can't be written, so nothing was sent; try again later",
+                retry_after=5.0,
+            ) from None
+
+    async def dispatch(self, committed: Committed[Plan]) -> Dispatched:
+        """10. See `router.dispatch`."""
+        try:
+            return await self.dispatcher.run(committed)
+        except AuditError:
+            self.metrics.count("domicile_log_failures_total")
+            raise RequestError(
+                "log_unavailable", "the region log can't be written; no further endpoint was asked"
+            ) from None
+
+    async def relay(self, dispatched: Dispatched) -> Relayed:
+        """11. Receipt headers, then the bytes."""
+        exchange = dispatched.plan.arrival.exchange
+        headers = receipt_headers(dispatched)
+        if isinstance(dispatched.opened, OpenedStream):
+            pace = Pace(self.limits.idle, dispatched.plan.arrival.deadline)
+            surface = dispatched.plan.arrival.surface.name
+            return await relay(
+                exchange, dispatched.opened, headers, pace, self.loop_time, error_event(surface)
+            )
+        return await deliver(exchange, dispatched.opened, headers)
+
+    def settle(
+        self,
+        committed: Committed[Plan],
+        dispatched: Dispatched | None,
+        how: Relayed | RequestError | str,
+    ) -> Observed:
+        """12. The outcome entry, usage, price, health and the load that was held."""
+        arrival = committed.subject.arrival
+        ended = end(committed.subject, dispatched, how, self.loop_time())
+        now = max(self.wall_time(), self.log.newest_time())
+        try:
+            entry = self.scribe.outcome(ended, committed.subject.id, now)
+            _unawaited(self.log.record(entry))
+        except AuditError:
+            # Recovery closes what stays open; the client's answer is not held back for it.
+            self.metrics.count("domicile_log_failures_total")
+        self._learn(dispatched, how, ended)
+        name = None if ended.candidacy is None else ended.candidacy.endpoint.name
+        return Observed(arrival, ended.status, len(ended.attempts), name)
+
+    def _learn(
+        self, dispatched: Dispatched | None, how: Relayed | RequestError | str, ended: Ended
+    ) -> None:
+        """Give back what was held, and tell the health book of a stream that broke off."""
+        if dispatched is None:
+            return
+        dispatched.held.close()
+        broke = isinstance(how, Relayed) and how.failure not in (None, "client_stalled")
+        if broke:
+            self.dispatcher.health.observe(dispatched.replica, Sign.ILL, self.loop_time())
+        name = dispatched.candidacy.endpoint.name
+        if ended.usage is not None:
+            self.metrics.count("domicile_tokens_total", (name, "input"), ended.usage[0])
+            self.metrics.count("domicile_tokens_total", (name, "output"), ended.usage[1])
+        if isinstance(how, Relayed) and how.malformed:
+            self.metrics.count("domicile_malformed_events_total", (name,), how.malformed)
+
+    async def refuse(self, refused: Refused) -> str | None:
+        """Record a refusal. It is sent even when the log is down, then counted."""
+        for left in refused.at.excluded if isinstance(refused.at, Filtered) else ():
+            for code in left.codes:
+                self.metrics.count("domicile_refused_outside_total", (code,))
+        entry = self.scribe.refusal(refused.error, refused.at)
+        return await self._record(entry)
+
+    async def answer(self, arrival: Arrival, error: RequestError, record: str | None) -> None:
+        """The error in the surface's own shape, or as an event when the stream has begun."""
+        await send_error(arrival, error, record)
+
+    async def _misdirected(self, arrival: Arrival, key: str, elsewhere: Direction) -> RequestError:
+        """Record a 421 (or that no router lies inside) and give the error to raise."""
+        self.metrics.count("domicile_misdirected_total", ("early",))
+        now = max(self.wall_time(), self.log.newest_time())
+        entry = self.scribe.misdirected(arrival, key, elsewhere.region, "early", now)
+        await self._record(entry)
+        return elsewhere.error()
+
+    async def _record(self, entry: Entry) -> str | None:
+        try:
+            receipt = await self.log.record(entry)
+        except AuditError:
+            self.metrics.count("domicile_log_failures_total")
+            return None
+        return f"{receipt.log}/{receipt.index}/{receipt.leaf}"
+
+
+def record_id(arrival: Arrival, turn: int) -> str:
+    """The id of a request's entries; a decision made anew has one of its own."""
+    return arrival.id if turn == 0 else f"{arrival.id}.{turn}"
+
+
+def _unawaited(durable: Awaitable[object]) -> None:
+    """Let an entry become durable by itself; its failure shows in the log's health."""
+    if isinstance(durable, asyncio.Future):
+        durable.add_done_callback(_retrieved)
+
+
+def _retrieved(future: asyncio.Future[object]) -> None:
+    if not future.cancelled():
+        future.exception()

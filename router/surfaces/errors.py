@@ -1,0 +1,42 @@
+"""How each surface says that something went wrong: as JSON, or as an event mid-stream."""
+
+from __future__ import annotations
+
+import math
+
+import orjson
+
+from router.errors import RequestError
+from router.relay import ErrorEvent, chat_error, messages_error, responses_error
+from router.types import Arrival
+
+_EVENTS = {"messages": messages_error, "responses": responses_error}
+
+
+def error_event(surface: str) -> ErrorEvent:
+    """The error event of a surface's streams."""
+    return _EVENTS.get(surface, chat_error)
+
+
+async def send_error(arrival: Arrival, error: RequestError, record: str | None) -> None:
+    """Answer with the error; an answer that has begun is ended by an error event."""
+    exchange = arrival.exchange
+    if exchange.gone:
+        return
+    if exchange.started:
+        await exchange.end(error_event(arrival.surface.name)(error.code))
+        return
+    body = orjson.dumps(error.body(record))
+    headers = {
+        "content-type": "application/json",
+        "content-length": str(len(body)),
+        "x-request-id": arrival.id,
+        "x-should-retry": "true" if error.answer.retry else "false",
+        **error.headers,
+    }
+    if record is not None:
+        headers["x-domicile-record"] = record
+    if error.retry_after is not None:
+        headers["retry-after"] = str(max(1, math.ceil(error.retry_after)))
+    await exchange.start(error.status, [(k.encode(), v.encode()) for k, v in headers.items()])
+    await exchange.end(body)

@@ -1,0 +1,198 @@
+"""What passes from step to step. The order of the twelve steps is held by these types:
+each step takes what the one before it made, and only the log makes a `Committed`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from policies.attributes import Attributes
+from policies.eligibility import Eligible, Excluded
+from policies.engine import Decision
+from policies.timed import Now
+from regions.model import Call, Endpoint, Footprint, Tier
+from router.admission import Lease
+from router.auth import Principal
+from router.exchange import Exchange
+from router.snapshot import Snapshot
+from router.surfaces.base import Asked, Surface
+
+
+class Purpose(StrEnum):
+    """What a request is for; every purpose walks the same twelve steps."""
+
+    INTERACTIVE = "interactive"
+    BATCH = "batch"
+    SHADOW = "shadow"
+    PROBE = "probe"
+
+
+@dataclass(frozen=True, slots=True)
+class Arrival:
+    """A request whose head has come.
+
+    `id` is ours, never the client's; `at` seconds since the epoch; `began` and `deadline`
+    loop time.
+    """
+
+    exchange: Exchange
+    id: str
+    at: float
+    began: float
+    deadline: float
+    surface: Surface
+    purpose: Purpose
+    snapshot: Snapshot
+
+
+@dataclass(frozen=True, slots=True)
+class Authenticated:
+    """1. Who asks, and when: the one reading of the clock that this decision gets."""
+
+    arrival: Arrival
+    principal: Principal
+    now: Now
+
+
+@dataclass(frozen=True, slots=True)
+class Admitted:
+    """2. The body, parsed once; `tokens` are the estimated prompt and output together."""
+
+    authenticated: Authenticated
+    raw: bytes
+    body: Mapping[str, object]
+    asked: Asked
+    call: Call
+    lease: Lease
+
+    @property
+    def arrival(self) -> Arrival:
+        """The request as it came."""
+        return self.authenticated.arrival
+
+    @property
+    def snapshot(self) -> Snapshot:
+        """The one snapshot the whole request is decided by."""
+        return self.authenticated.arrival.snapshot
+
+
+@dataclass(frozen=True, slots=True)
+class Classified:
+    """3. What is known of the request, with origins; `tokens` estimates prompt plus output."""
+
+    admitted: Admitted
+    attributes: Attributes
+    tokens: int
+    prompt_tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class Decided:
+    """4. The decision."""
+
+    classified: Classified
+    decision: Decision
+
+
+@dataclass(frozen=True, slots=True)
+class Graded:
+    """5. The lowest tier that may answer."""
+
+    decided: Decided
+    floor: Tier
+    grader: str
+
+
+@dataclass(frozen=True, slots=True)
+class Candidacy:
+    """An eligible endpoint with the footprint it was judged by."""
+
+    endpoint: Endpoint
+    verdict: Eligible
+    footprint: Footprint
+
+    @property
+    def tier(self) -> Tier:
+        """The tier it serves the model in."""
+        return self.verdict.candidate.tier
+
+
+@dataclass(frozen=True, slots=True)
+class Left:
+    """An endpoint left out, with every reason: residency's, or the call's needs."""
+
+    endpoint: str
+    reasons: tuple[tuple[str, str], ...]
+
+    @classmethod
+    def judged(cls, excluded: Excluded) -> Left:
+        """From a policy verdict."""
+        return cls(excluded.candidate.endpoint, tuple((r.code, r.detail) for r in excluded.reasons))
+
+    @property
+    def codes(self) -> tuple[str, ...]:
+        """The reason codes, each once, in order."""
+        return tuple(dict.fromkeys(code for code, _ in self.reasons))
+
+
+@dataclass(frozen=True, slots=True)
+class Filtered:
+    """6. Everything inside the boundary that can serve the call, and why the rest can't."""
+
+    graded: Graded
+    eligible: tuple[Candidacy, ...]
+    excluded: tuple[Left, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Ranked:
+    """7. The eligible endpoints in the order they are to be tried."""
+
+    filtered: Filtered
+    order: tuple[Candidacy, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """8. What may be sent, to whom, in which order, until when; obligations applied.
+
+    `id` names its entries in the log. `body` and `raw` are what leaves: equal to the
+    client's unless an obligation changed them. `good_until` is the earliest end of anything
+    the plan relies on.
+    """
+
+    id: str
+    ranked: Ranked
+    raw: bytes
+    body: Mapping[str, object]
+    good_until: float | None
+
+    @property
+    def admitted(self) -> Admitted:
+        """The request as admitted."""
+        return self.ranked.filtered.graded.decided.classified.admitted
+
+    @property
+    def classified(self) -> Classified:
+        """The request as classified."""
+        return self.ranked.filtered.graded.decided.classified
+
+    @property
+    def arrival(self) -> Arrival:
+        """The request as it came."""
+        return self.admitted.arrival
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One endpoint asked once, and how it went: what the outcome entry says of it."""
+
+    endpoint: str
+    replica: str
+    result: str
+    status: int | None
+    millis: int
+    provider_code: str = ""
+    call_id: str | None = None
+    retried_unknown: bool = False
