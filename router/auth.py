@@ -10,9 +10,10 @@ import hashlib
 import hmac
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Annotated, Final
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
 from regions.document import Document, validate
 from router.config import Strict
@@ -53,6 +54,26 @@ class StoredKey:
     expires: float | None = None
 
 
+def instant(text: str) -> float:
+    """Seconds since the epoch of an ISO date or time; without a zone it is UTC.
+
+    Raises:
+        ValueError: not a date.
+    """
+    try:
+        found = datetime.fromisoformat(str(text))
+    except ValueError:
+        raise ValueError(f"`{text}` is no date, as 2027-12-31 or 2027-12-31T12:00:00Z") from None
+    return (found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp()
+
+
+def _several(value: object) -> object:
+    return (value,) if isinstance(value, str) else value
+
+
+Values = Annotated[tuple[str, ...], BeforeValidator(_several)]
+
+
 class KeyLine(Strict):
     """One key as written in `keys.yaml`."""
 
@@ -61,9 +82,9 @@ class KeyLine(Strict):
     tenant: str | None = None
     app: str | None = None
     role: Annotated[str, Field(pattern=rf"^({'|'.join(ROLES)})$")] = "application"
-    expires: Annotated[float, Field(gt=0)] | None = None
+    expires: Annotated[float, BeforeValidator(instant)] | None = None
     concurrency: Annotated[int, Field(ge=1)] | None = None
-    attributes: Mapping[str, tuple[str, ...]] = Field(default_factory=dict)
+    attributes: Mapping[str, Values] = Field(default_factory=dict)
     home_region: str | None = None
     home_url: str | None = None
 

@@ -1,0 +1,45 @@
+"""`domicile keys`: make API keys. A key is shown once; only its digest is kept."""
+
+from __future__ import annotations
+
+import os
+from datetime import UTC, datetime, timedelta
+
+import click
+
+from router.cli.failing import failing
+from router.cli.shown import json_option, print_json
+
+
+@click.group("keys")
+def command() -> None:
+    """Make API keys."""
+
+
+@command.command("new")
+@click.option("--id", "id_", required=True, help="The key's public id, as shown in the log.")
+@click.option("--tenant", required=True, help="The tenant it belongs to.")
+@click.option("--app", default=None, help="The app that uses it.")
+@click.option("--role", type=click.Choice(["application", "auditor", "operator"]),
+              default="application", show_default=True)  # fmt: skip
+@click.option("--days", type=click.IntRange(1, 3650), default=None, help="Valid for so many days.")
+@json_option
+@failing
+def new(id_: str, tenant: str, app: str | None, role: str, days: int | None, as_json: bool) -> None:
+    """Make a key: print it once, with the line for the keys file."""
+    from router.auth import new_key
+
+    key, digest = new_key(os.urandom)
+    line: dict[str, str] = {"id": id_, "sha256": digest, "tenant": tenant}
+    if app is not None:
+        line["app"] = app
+    if role != "application":
+        line["role"] = role
+    if days is not None:
+        line["expires"] = (datetime.now(UTC) + timedelta(days=days)).strftime("%Y-%m-%dT%H:%M:%SZ")
+    if as_json:
+        print_json({"key": key, "line": line})
+        return
+    click.echo(f"key (shown once): {key}")
+    click.echo("add to the keys file:")
+    click.echo("  - {" + ", ".join(f"{name}: {value}" for name, value in line.items()) + "}")

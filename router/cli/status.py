@@ -1,0 +1,72 @@
+"""`domicile status`: ask a running router's admin listener."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sys
+
+import click
+
+from router.cli.failing import failing
+from router.cli.shown import json_option, print_json, print_table
+
+
+@click.command("status")
+@click.option("--config", "config", metavar="FILE", help="Configuration file of the router.")
+@click.option("--admin", "admin", metavar="URL", help="The admin listener, instead of a file.")
+@json_option
+@failing
+def command(config: str | None, admin: str | None, as_json: bool) -> None:
+    """Show a running router's versions, log and endpoints.
+
+    Exit codes: 0 shown, 1 it doesn't answer.
+    """
+    from router.config import ConfigError, find, load
+
+    if admin is None:
+        host, port = load(find(config, os.environ)).router.admin
+        admin = f"http://{host}:{port}"
+    body, reason = asyncio.run(_ask(admin))
+    if body is None:
+        raise ConfigError(f"the admin listener at `{admin}` does not answer: {reason}")
+    shown: dict[str, object] = json.loads(body)
+    if as_json:
+        print_json(shown)
+        return
+    rows = [(name, str(value)) for name, value in shown.items() if name != "endpoints"]
+    print_table("router", ("what", "value"), rows)
+    endpoints = shown.get("endpoints")
+    if isinstance(endpoints, list):
+        print_table(
+            "endpoints",
+            ("endpoint", "kind", "replicas", "tokens in flight"),
+            [(str(e["endpoint"]), str(e["kind"]), str(e["replicas"]), str(e["tokens"]))
+             for e in endpoints],
+        )  # fmt: skip
+    sys.exit(0)
+
+
+async def _ask(admin: str) -> tuple[bytes | None, str]:
+    from router.transport.client import HttpTransport
+    from router.transport.messages import (
+        Origin,
+        OutboundRequest,
+        Timeouts,
+        TransportError,
+        read_body,
+    )
+
+    transport = HttpTransport()
+    loop = asyncio.get_running_loop()
+    until = loop.time() + 5
+    try:
+        request = OutboundRequest(Origin.parse(admin), "GET", "/status", ())
+        response = await transport.send(request, Timeouts(until, connect=2))
+        body = await read_body(response, 4 << 20, until)
+        return (body, "") if response.status == 200 else (None, f"status {response.status}")
+    except TransportError as error:
+        return None, str(error)
+    finally:
+        await transport.close()
