@@ -6,11 +6,14 @@ import asyncio
 import socket
 import ssl
 import struct
-from collections.abc import Awaitable, Callable
-from contextlib import AsyncExitStack
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Self
+
+from router.transport.client import HttpTransport
+from router.transport.messages import Origin, OutboundRequest, OutboundResponse, Timeouts, read_body
 
 
 @dataclass
@@ -116,3 +119,74 @@ class RawServer:
         for line in self.lines:
             line.writer.transport.abort()
         await asyncio.sleep(0)
+
+
+OK = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok"
+
+
+def now() -> float:
+    return asyncio.get_running_loop().time()
+
+
+def within(seconds: float, *, first_byte: float = float("inf"), connect: float = 5.0) -> Timeouts:
+    return Timeouts(now() + seconds, connect, first_byte)
+
+
+@asynccontextmanager
+async def served(
+    script: Script, limit: int = 16, keep_alive: float = 4.0
+) -> AsyncIterator[tuple[RawServer, HttpTransport]]:
+    async with RawServer(script) as server:
+        transport = HttpTransport(limit=limit, keep_alive=keep_alive, head_limit=16384)
+        try:
+            yield server, transport
+        finally:
+            await transport.close()
+
+
+def ask(
+    server: RawServer, body: bytes = b"{}", method: str = "POST", *, replay_safe: bool = False
+) -> OutboundRequest:
+    origin = Origin("http", "127.0.0.1", server.port)
+    headers = ((b"content-type", b"application/json"),)
+    return OutboundRequest(origin, method, "/v1/x", headers, body, replay_safe)
+
+
+async def whole(response: OutboundResponse, seconds: float = 5.0) -> bytes:
+    return await read_body(response, 1 << 30, now() + seconds)
+
+
+async def echo(line: Line) -> None:
+    """Answers each request with its own body."""
+    while True:
+        request = await line.request()
+        await line.json(request.split(b"\r\n\r\n", 1)[1])
+
+
+def saying(*parts: bytes, close: bool = False) -> Script:
+    """Answers each request with these writes."""
+
+    async def script(line: Line) -> None:
+        while True:
+            await line.request()
+            for part in parts:
+                await line.say(part)
+                await asyncio.sleep(0)
+            if close:
+                return
+
+    return script
+
+
+async def settled(transport: HttpTransport, count: int) -> None:
+    """Wait until that many connections are open."""
+    give_up = now() + 3
+    while transport.counts.open != count:
+        assert now() < give_up, transport.counts
+        await asyncio.sleep(0.005)
+
+
+async def hang(line: Line) -> None:
+    while True:
+        await line.request()
+        await line.closed_by_peer()

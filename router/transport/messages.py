@@ -131,6 +131,8 @@ class Origin:
     @classmethod
     def parse(cls, url: str, tls: TlsFiles | None = None) -> Origin:
         """The origin of `scheme://host[:port][/...]`. Raises ValueError for user names and such."""
+        if not url.isprintable() or " " in url:
+            raise ValueError("an endpoint's url holds a blank or a control character")
         parts = urlsplit(url)
         if parts.username is not None or parts.password is not None:
             raise ValueError("an endpoint's url holds a user name: give credentials by reference")

@@ -1,0 +1,122 @@
+"""An answer on its way: time limits, giving up, and a slow reader."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from router.transport.messages import (
+    Aborted,
+    AnswerTimeout,
+    Fate,
+)
+from tests.rawserver import (
+    Line,
+    ask,
+    hang,
+    now,
+    served,
+    settled,
+    whole,
+    within,
+)
+
+
+async def test_an_endpoint_that_reads_nothing_times_out_as_partly_sent() -> None:
+    async def script(line: Line) -> None:
+        await asyncio.sleep(5)
+
+    async with served(script) as (server, transport):
+        with pytest.raises(AnswerTimeout) as caught:
+            await transport.send(ask(server, b"x" * 30_000_000), within(5, first_byte=0.1))
+        assert caught.value.fate is Fate.PARTLY_SENT
+
+
+@pytest.mark.parametrize("limit", ["first_byte", "deadline"])
+async def test_a_silent_endpoint_is_left_in_time(limit: str) -> None:
+    async with served(hang) as (server, transport):
+        began = now()
+        times = within(0.2) if limit == "deadline" else within(9, first_byte=0.2)
+        with pytest.raises(AnswerTimeout) as caught:
+            await transport.send(ask(server), times)
+        assert caught.value.fate is Fate.UNKNOWN
+        assert 0.15 < now() - began < 1
+        await asyncio.wait_for(server.lines[0].gone.wait(), 1)
+        await settled(transport, 0)
+
+
+async def test_a_stall_within_an_answer_is_found() -> None:
+    async def script(line: Line) -> None:
+        await line.request()
+        await line.stream_head()
+        await line.part(b"one")
+        await line.closed_by_peer()
+
+    async with served(script) as (server, transport):
+        response = await transport.send(ask(server), within(5))
+        assert await response.chunk(now() + 5) == b"one"
+        with pytest.raises(AnswerTimeout):
+            await response.chunk(now() + 0.1)
+        await asyncio.wait_for(server.lines[0].gone.wait(), 1)
+
+
+async def test_an_unread_answer_does_not_outlive_its_deadline() -> None:
+    async def script(line: Line) -> None:
+        await line.request()
+        await line.stream_head()
+        await line.closed_by_peer()
+
+    async with served(script) as (server, transport):
+        await transport.send(ask(server), within(0.2))
+        await asyncio.wait_for(server.lines[0].gone.wait(), 2)
+        await settled(transport, 0)
+
+
+async def test_cancelling_a_send_closes_the_connection() -> None:
+    async with served(hang) as (server, transport):
+        task = asyncio.create_task(transport.send(ask(server), within(60)))
+        await asyncio.sleep(0.05)
+        task.cancel()
+        await asyncio.wait([task])
+        assert task.cancelled()
+        await asyncio.wait_for(server.lines[0].gone.wait(), 1)
+        await settled(transport, 0)
+
+
+async def test_abort_closes_the_connection_at_once() -> None:
+    async def script(line: Line) -> None:
+        await line.request()
+        await line.stream_head()
+        await line.part(b"one")
+        await line.closed_by_peer()
+
+    async with served(script) as (server, transport):
+        response = await transport.send(ask(server), within(60))
+        waiting = asyncio.create_task(response.chunk(now() + 60))
+        assert await waiting == b"one"
+        waiting = asyncio.create_task(response.chunk(now() + 60))
+        await asyncio.sleep(0.02)
+        response.abort()
+        response.abort()
+        with pytest.raises(Aborted):
+            await waiting
+        await asyncio.wait_for(server.lines[0].gone.wait(), 1)
+
+
+async def test_a_slow_reader_holds_the_endpoint_back() -> None:
+    sent = 0
+
+    async def script(line: Line) -> None:
+        nonlocal sent
+        await line.request()
+        await line.say(b"HTTP/1.1 200 OK\r\n\r\n")
+        for _ in range(400):
+            await line.say(b"w" * 100_000)
+            sent += 100_000
+
+    async with served(script) as (server, transport):
+        response = await transport.send(ask(server), within(30))
+        await asyncio.sleep(0.3)
+        assert sent < 20_000_000
+        assert len(await whole(response, 20)) == 40_000_000
