@@ -1,0 +1,156 @@
+"""A fleet of simulated replicas in one process: an object to break from tests, a port to break from
+outside, and `run_fleet` for the command line.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import signal
+from collections.abc import Callable, Iterator, Mapping
+from types import TracebackType
+from typing import Self
+
+from router.simulator import vllm_api
+from router.simulator.faults import Fault
+from router.simulator.record import Hit
+from router.simulator.replica import Replica, ReplicaSpec, seeded
+from router.simulator.wire import Listener, Reply, Request
+
+
+class SimulatedFleet:
+    """Replicas by name. A name is a region, or `region/replica` for several in one.
+
+    `async with SimulatedFleet({"self:fra1": ReplicaSpec()}) as fleet: fleet["fra1"].kill()`
+    """
+
+    def __init__(
+        self, specs: Mapping[str, ReplicaSpec], *, seed: int = 0, control: bool = False
+    ) -> None:
+        self._replicas = {
+            name: Replica(name, seeded(spec, seed + number))
+            for number, (name, spec) in enumerate(specs.items())
+        }
+        self._control = Listener(self._answer_control) if control else None
+
+    def __getitem__(self, name: str) -> Replica:
+        """A replica by its name, or by the name without its provider. KeyError if unclear."""
+        if name in self._replicas:
+            return self._replicas[name]
+        found = [key for key in self._replicas if key.partition(":")[2] == name]
+        if len(found) != 1:
+            raise KeyError(f"no replica `{name}`; there are {', '.join(self._replicas)}")
+        return self._replicas[found[0]]
+
+    def __iter__(self) -> Iterator[Replica]:
+        """All replicas in the order they were named."""
+        return iter(self._replicas.values())
+
+    def __len__(self) -> int:
+        return len(self._replicas)
+
+    @property
+    def seen(self) -> list[Hit]:
+        """Every generation request of every replica, oldest first."""
+        return sorted((hit for replica in self for hit in replica.seen), key=lambda hit: hit.at)
+
+    @property
+    def control_url(self) -> str:
+        """Where faults can be switched over HTTP; empty without `control`."""
+        return "" if self._control is None else self._control.url
+
+    def in_region(self, region: str) -> list[Replica]:
+        """The replicas of one region id."""
+        return [replica for replica in self if replica.region == region]
+
+    async def start(self) -> None:
+        """Start every replica and the control port."""
+        for replica in self:
+            await replica.start()
+        if self._control is not None:
+            await self._control.start()
+
+    async def close(self) -> None:
+        """Stop everything."""
+        for replica in self:
+            await replica.close()
+        if self._control is not None:
+            await self._control.close()
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+    def describe(self) -> list[dict[str, object]]:
+        """Name, region, URL, models and state of every replica."""
+        return [
+            {
+                "name": replica.name, "region": replica.region, "url": replica.url,
+                "models": list(replica.spec.models), "alive": replica.alive,
+                "hits": len(replica.seen), "faults": [f.kind.value for f in replica.faults.armed],
+            }
+            for replica in self
+        ]  # fmt: skip
+
+    async def _answer_control(self, request: Request, reply: Reply) -> None:
+        """`GET /fleet`, `GET /seen`, `POST /{verb}?REPLICA` with a fault as the body of `fail`."""
+        try:
+            result = await self._control_verb(request)
+            await reply.answer(200, vllm_api.dumps(result), "application/json")
+        except (KeyError, ValueError, TypeError) as error:
+            body = vllm_api.dumps({"error": str(error)})
+            await reply.answer(400, body, "application/json")
+
+    async def _control_verb(self, request: Request) -> object:
+        match (request.method, request.path):
+            case ("GET", "/fleet"):
+                return self.describe()
+            case ("GET", "/seen"):
+                return [hit.row() for hit in self.seen]
+            case ("POST", "/fail"):
+                self[request.query].fail(Fault.parse(json.loads(request.body)))
+            case ("POST", "/heal"):
+                await self[request.query].heal()
+            case ("POST", path):
+                self._break(self[request.query], path)
+            case _:
+                raise ValueError(f"no such control `{request.method} {request.path}`")
+        return self.describe()
+
+    @staticmethod
+    def _break(replica: Replica, path: str) -> None:
+        verbs: dict[str, Callable[[], None]] = {
+            "/kill": replica.kill, "/freeze": replica.freeze, "/thaw": replica.thaw,
+        }  # fmt: skip
+        if path not in verbs:
+            raise ValueError(f"no such control `{path}`; there are fail, heal, {', '.join(verbs)}")
+        verbs[path]()
+
+
+async def run_fleet(
+    specs: Mapping[str, ReplicaSpec],
+    *,
+    seed: int = 0,
+    announce: Callable[[list[dict[str, object]], str], None],
+    until: asyncio.Event | None = None,
+) -> None:
+    """Run a fleet until SIGINT, SIGTERM or `until`; `announce` gets its rows and control URL."""
+    stop = until or asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, stop.set)
+    try:
+        async with SimulatedFleet(specs, seed=seed, control=True) as fleet:
+            announce(fleet.describe(), fleet.control_url)
+            await stop.wait()
+    finally:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.remove_signal_handler(number)

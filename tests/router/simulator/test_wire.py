@@ -1,0 +1,127 @@
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+
+from router.simulator.wire import Listener, Reply, Request, head
+
+
+async def talk(listener: Listener, data: bytes, *, close: bool = True) -> bytes:
+    reader, writer = await asyncio.open_connection(listener.host, listener.port)
+    writer.write(data)
+    if close:
+        writer.write_eof()
+    try:
+        return await asyncio.wait_for(reader.read(), 5)
+    finally:
+        writer.close()
+
+
+async def echo(request: Request, reply: Reply) -> None:
+    body = f"{request.method} {request.path} {request.query} {request.body!r}".encode()
+    await reply.answer(200, body, "text/plain", ("x-from", request.header("x-from") or "-"))
+
+
+@pytest.fixture
+async def listener() -> AsyncIterator[Listener]:
+    listening = Listener(echo)
+    await listening.start()
+    yield listening
+    await listening.close()
+
+
+async def test_a_request_is_parsed_and_answered_on_a_connection_that_stays_open(
+    listener: Listener,
+) -> None:
+    one = b"POST /a%2Fb?c=1 HTTP/1.1\r\nHost: x\r\nX-From: me\r\nContent-Length: 2\r\n\r\nhi"
+    last = b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
+    out = await talk(listener, one + last, close=False)
+    assert out.count(b"HTTP/1.1 200 OK\r\n") == 2
+    assert b"POST /a%2Fb c=1 b'hi'" in out
+    assert b"x-from: me" in out
+    assert out.endswith(b"GET /  b''")
+
+
+async def test_a_chunked_body_and_expect_continue_are_understood(listener: Listener) -> None:
+    request = (
+        b"PUT / HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nTransfer-Encoding: chunked\r\n"
+        b"Connection: close\r\n\r\n2\r\nab\r\n1\r\nc\r\n0\r\n\r\n"
+    )
+    out = await talk(listener, request, close=False)
+    assert out.startswith(b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK")
+    assert out.endswith(b"b'abc'")
+
+
+async def test_garbage_is_answered_with_400_and_the_listener_lives(listener: Listener) -> None:
+    assert (await talk(listener, b"\x00\x01\x02 nonsense\r\n\r\n")).startswith(b"HTTP/1.1 400")
+    good = b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
+    assert (await talk(listener, good, close=False)).startswith(b"HTTP/1.1 200")
+
+
+async def test_a_stopped_listener_refuses_resets_and_comes_back_on_its_port(
+    listener: Listener,
+) -> None:
+    port = listener.port
+    reader, writer = await asyncio.open_connection(listener.host, port)
+    await asyncio.sleep(0.01)
+    listener.stop()
+    with pytest.raises(ConnectionResetError):
+        await reader.read()
+    writer.close()
+    assert not listener.up
+    with pytest.raises(ConnectionRefusedError):
+        await asyncio.open_connection(listener.host, port)
+    await listener.start()
+    assert (listener.up, listener.port) == (True, port)
+    good = b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
+    assert (await talk(listener, good, close=False)).startswith(b"HTTP/1.1 200")
+
+
+async def test_a_client_that_leaves_cancels_its_answer() -> None:
+    cancelled = asyncio.Event()
+
+    async def never(request: Request, reply: Reply) -> None:
+        del request
+        try:
+            await reply.gone.wait()
+            await asyncio.sleep(60)
+        except asyncio.CancelledError:
+            cancelled.set()
+            raise
+
+    listening = Listener(never)
+    await listening.start()
+    _, writer = await asyncio.open_connection(listening.host, listening.port)
+    writer.write(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+    await asyncio.sleep(0.02)
+    writer.close()
+    await asyncio.wait_for(cancelled.wait(), 2)
+    await listening.close()
+
+
+async def test_a_slow_reader_slows_the_writer_down() -> None:
+    sent = 0
+
+    async def flood(request: Request, reply: Reply) -> None:
+        nonlocal sent
+        del request
+        reply.start(200, (), None)
+        for _ in range(400):
+            await reply.send(b"x" * 65536)
+            sent += 1
+        reply.end()
+
+    listening = Listener(flood)
+    await listening.start()
+    _, writer = await asyncio.open_connection(listening.host, listening.port, limit=1024)
+    writer.write(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+    await asyncio.sleep(0.1)
+    assert 0 < sent < 400
+    writer.close()
+    await listening.close()
+
+
+def test_unknown_statuses_have_a_head_too() -> None:
+    assert head(529, [("a", "b")]) == b"HTTP/1.1 529 Unknown\r\na: b\r\n\r\n"
