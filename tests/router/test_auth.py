@@ -1,0 +1,116 @@
+"""Keys: who holds one, and what a wrong one shows."""
+
+from __future__ import annotations
+
+import hashlib
+
+import pytest
+
+from regions.document import DocumentErrors
+from router.auth import Home, KeyRing, Principal, authenticate, instant, load_keys, new_key
+from router.errors import RequestError
+
+KEY = "dom-" + "ab" * 32
+DIGEST = hashlib.sha256(KEY.encode()).hexdigest()
+
+
+def ring(extra: str = "") -> KeyRing:
+    line = f"{{id: crm-1, sha256: {DIGEST}, tenant: clinic, app: crm{extra}}}"
+    return load_keys(f"version: 1\nkeys:\n  - {line}\n".encode(), "keys.yaml")
+
+
+def ask(ring: KeyRing, at: float = 0, **headers: str) -> Principal | Home:
+    sent = {name.replace("_", "-").encode(): value.encode() for name, value in headers.items()}
+    return authenticate(sent.get, ring, at)
+
+
+def test_a_bearer_key_finds_its_holder() -> None:
+    assert ask(ring(), authorization=f"Bearer {KEY}") == Principal("crm-1", "clinic", "crm")
+
+
+def test_an_x_api_key_works_too() -> None:
+    assert isinstance(ask(ring(), x_api_key=KEY), Principal)
+
+
+@pytest.mark.parametrize("headers", [{}, {"authorization": "Basic abc"}, {"x_api_key": ""}])
+def test_no_key(headers: dict[str, str]) -> None:
+    with pytest.raises(RequestError) as caught:
+        ask(ring(), 0, **headers)
+    assert (caught.value.code, caught.value.status) == ("missing_api_key", 401)
+
+
+def test_a_wrong_key_is_shown_by_fingerprint_only() -> None:
+    wrong = "sk-proj-" + "s3cret" * 8
+    with pytest.raises(RequestError) as caught:
+        ask(ring(), authorization=f"Bearer {wrong}")
+    told = str(caught.value.body())
+    assert caught.value.code == "invalid_api_key"
+    assert wrong not in told
+    assert "s3cret" not in told
+    assert hashlib.sha256(wrong.encode()).hexdigest()[:8] in told
+
+
+def test_an_endless_key_is_cut_before_it_is_hashed() -> None:
+    with pytest.raises(RequestError):
+        ask(ring(), authorization="Bearer " + "x" * 1_000_000)
+
+
+def test_an_expired_key() -> None:
+    keys = ring(", expires: 2027-01-01")
+    until = instant("2027-01-01")
+    assert isinstance(ask(keys, until - 1, x_api_key=KEY), Principal)
+    with pytest.raises(RequestError) as caught:
+        ask(keys, until, x_api_key=KEY)
+    assert caught.value.code == "expired_api_key"
+
+
+def test_an_unknown_time_reads_as_expired() -> None:
+    with pytest.raises(RequestError):
+        ask(ring(", expires: 2027-01-01"), float("inf"), x_api_key=KEY)
+
+
+def test_a_key_with_a_home_elsewhere() -> None:
+    text = (
+        f"version: 1\nkeys:\n  - {{id: k, sha256: {DIGEST}, "
+        "home_region: 'aws:us-east-1', home_url: 'https://us.example.com'}\n"
+    )
+    home = ask(load_keys(text.encode(), "keys.yaml"), x_api_key=KEY)
+    assert home == Home("k", "aws:us-east-1", "https://us.example.com")
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("{id: a, sha256: zz, tenant: t}", "sha256"),
+        ("{id: a, sha256: '" + DIGEST + "', tennant: t}", "tennant"),
+        ("{id: a, sha256: '" + DIGEST + "', tenant: t, role: root}", "role"),
+        ("{id: a, sha256: '" + DIGEST + "', tenant: t, expires: soon}", "expires"),
+    ],
+)
+def test_a_bad_line_is_named(line: str, words: str) -> None:
+    with pytest.raises(DocumentErrors, match=words) as caught:
+        load_keys(f"version: 1\nkeys:\n  - {line}\n".encode(), "keys.yaml")
+    assert "keys.yaml:3:" in str(caught.value)
+
+
+def test_repeated_and_homeless_keys() -> None:
+    with pytest.raises(ValueError, match="stands twice"):
+        load_keys(
+            f"version: 1\nkeys:\n  - {{id: a, sha256: {DIGEST}, tenant: t}}\n"
+            f"  - {{id: b, sha256: {DIGEST}, tenant: t}}\n".encode(),
+            "k",
+        )
+    with pytest.raises(ValueError, match="needs a tenant"):
+        load_keys(f"version: 1\nkeys:\n  - {{id: a, sha256: {DIGEST}}}\n".encode(), "k")
+
+
+def test_attributes_may_be_one_value_or_several() -> None:
+    holder = ask(ring(", attributes: {a: x, b: [y, z]}"), x_api_key=KEY)
+    assert isinstance(holder, Principal)
+    assert holder.attributes == {"a": ("x",), "b": ("y", "z")}
+
+
+def test_new_keys_hold_their_entropy() -> None:
+    key, digest = new_key(lambda n: bytes(range(n)))
+    assert key == "dom-" + bytes(range(32)).hex()
+    assert digest == hashlib.sha256(key.encode()).hexdigest()
