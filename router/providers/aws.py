@@ -15,7 +15,7 @@ from botocore.auth import SIGV4_TIMESTAMP, SigV4Auth
 from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials
 
-from router.providers.base import AwsKeys, Bearer, Credential
+from router.providers.base import AwsKeys, Bearer, Credential, Misconfigured
 from router.transport.messages import Headers
 
 # Source: botocore's partitions.json; a test compares every region it knows.
@@ -36,11 +36,11 @@ def region_of(source: str | None) -> str:
     """The AWS region of an endpoint's `source`: `eu-central-1` or `aws:eu-central-1`.
 
     Raises:
-        ValueError: it is no region.
+        Misconfigured: it is no region.
     """
     region = (source or "").rpartition(":")[2]
     if not _REGION.fullmatch(region):
-        raise ValueError(f"`{source}` is no aws region; give the endpoint a `source`")
+        raise Misconfigured(f"`{source}` is no aws region; give the endpoint a `source`")
     return region
 
 
@@ -57,7 +57,7 @@ def base_url(service: str, region: str, url: str) -> str:
     computed from the region.
 
     Raises:
-        ValueError: the URL's host is another service's or region's.
+        Misconfigured: the URL's host is another service's or region's.
     """
     public = f"{service}.{region}.{dns_suffix(region)}"
     if not url:
@@ -67,7 +67,7 @@ def base_url(service: str, region: str, url: str) -> str:
     private = f"{service}.{region}.vpce.{dns_suffix(region)}"
     fips = f"{service}-fips.{region}.{dns_suffix(region)}"
     if bare not in (public, private, fips) and not _LOOPBACK.fullmatch(host):
-        raise ValueError(f"`{host}` is not a host of {service} in {region}; leave the url out")
+        raise Misconfigured(f"`{host}` is not a host of {service} in {region}; leave the url out")
     return url.rstrip("/")
 
 
@@ -101,10 +101,10 @@ def signed(
     """All headers of a call, signed for `service` in `region` at `now`, or with a bearer token.
 
     Raises:
-        ValueError: there is no credential.
+        Misconfigured: there is no credential.
     """
     if credential is None:
-        raise ValueError("the endpoint has no credential; name one in its `credentials`")
+        raise Misconfigured("the endpoint has no credential; name one in its `credentials`")
     if isinstance(credential, Bearer):
         sent = {**headers, "authorization": f"Bearer {credential.token}"}
         return _raw(sent)

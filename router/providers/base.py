@@ -79,6 +79,10 @@ class Target:
     tls: TlsFiles | None = None
 
 
+class Misconfigured(ValueError):
+    """An endpoint that can't be asked as it is configured; the message is for its operator."""
+
+
 class Kind(StrEnum):
     """What an upstream's failure means for us."""
 
@@ -188,11 +192,20 @@ class Provider(Protocol):
         """Parameters that move bytes."""
         ...
 
+    def check(self, endpoint: Endpoint) -> None:
+        """Refuse an endpoint that can't work, before any traffic.
+
+        Raises:
+            Misconfigured: says what to change.
+        """
+        ...
+
     def encode(self, ask: Ask, endpoint: Endpoint, target: Target, now: float) -> OutboundRequest:
         """The request to send; `now` is seconds since the epoch, for signatures.
 
         Raises:
             RequestError: the body holds what this endpoint can't be asked; names the field.
+            Misconfigured: the endpoint or its credential does not allow any call.
         """
         ...
 

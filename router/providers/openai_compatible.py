@@ -6,7 +6,15 @@ from urllib.parse import urlsplit
 
 from regions.model import Endpoint
 from router.errors import RequestError
-from router.providers.base import Ask, Bearer, Decoder, Failure, Target, refuse_places
+from router.providers.base import (
+    Ask,
+    Bearer,
+    Decoder,
+    Failure,
+    Misconfigured,
+    Target,
+    refuse_places,
+)
 from router.providers.bodies import refuse_duplicates, splice_model, with_usage_in_stream
 from router.providers.failures import bad_answer, call_id, openai_failure
 from router.providers.streams import EventDecoder, JsonDecoder
@@ -41,6 +49,14 @@ class OpenAiCompatible:
     kinds = frozenset({"openai"})
     surfaces = frozenset(_PATHS)
     place_parameters = _PLACES
+
+    def check(self, endpoint: Endpoint) -> None:
+        """See `Provider`: every URL is one that can be called."""
+        for url in endpoint.urls:
+            try:
+                Origin.parse(url)
+            except ValueError as error:
+                raise Misconfigured(f"endpoint `{endpoint.name}`: {error}") from None
 
     def encode(self, ask: Ask, endpoint: Endpoint, target: Target, now: float) -> OutboundRequest:
         """See `Provider`: the client's bytes, with the endpoint's model in them."""
