@@ -1,7 +1,8 @@
 """Only `router/transport.py` opens outbound connections.
 
 1. client libraries are imported there and nowhere else, but for the parts listed with their reason
-2. nobody else calls `open_connection`, `create_connection` or `connect_ex`, by whatever import
+2. who needs only a library's value classes (`INERT`) may import it and use nothing else of it
+3. nobody else calls `open_connection`, `create_connection` or `connect_ex`, by whatever import
 """
 
 from __future__ import annotations
@@ -31,6 +32,8 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     "telnetlib": (),
     "xmlrpc.client": (),
 }
+# library -> what of it opens nothing: litellm's functions read an answer from an `httpx.Response`
+INERT = {"httpx": frozenset({"Response", "Request", "Headers"})}
 _CALLS = frozenset(
     {
         "open_connection",
@@ -53,9 +56,11 @@ def findings(tree: Tree) -> Iterator[Finding]:
 
 def imports(source: Source) -> Iterator[Finding]:
     """Client libraries imported in the wrong place, at whatever depth of the file."""
+    inert = {name for name in INERT if uses_inert_parts_only(source.tree, name)}
     for line, name in imported(source.tree):
         for library, allowed in ALLOWED.items():
-            if _is_in(name, library) and not _may(source.module, (TRANSPORT, *allowed)):
+            allowed_here = name in inert or _may(source.module, (TRANSPORT, *allowed))
+            if _is_in(name, library) and not allowed_here:
                 text = f"imports `{name}`; only {TRANSPORT} opens outbound connections"
                 yield Finding(str(source.path), line, text)
 
@@ -70,6 +75,25 @@ def calls(source: Source) -> Iterator[Finding]:
             if name in _CALLS:
                 text = f"calls `{name}`; only {TRANSPORT} opens outbound connections"
                 yield Finding(str(source.path), node.lineno, text)
+
+
+def uses_inert_parts_only(tree: ast.Module, library: str) -> bool:
+    """Whether each mention of `library` by its own name is `library.X` with an inert X."""
+    names = [n for n in ast.walk(tree) if isinstance(n, ast.Name) and n.id == library]
+    parts = [
+        node
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Attribute)
+        and isinstance(node.value, ast.Name)
+        and node.value.id == library
+        and node.attr in INERT[library]
+    ]
+    renamed = any(
+        node.name == library and node.asname
+        for node in ast.walk(tree)
+        if isinstance(node, ast.alias)
+    )
+    return 0 < len(names) == len(parts) and not renamed
 
 
 def imported(tree: ast.Module) -> Iterator[tuple[int, str]]:

@@ -36,6 +36,10 @@ _EVENTS = {
 }
 
 
+# urllib3, imported, asks whether this machine has IPv6 by binding this and closing it at once
+_IPV6_QUESTION = ("::1", 0)
+
+
 class Recorder:
     """What the import under way has done so far."""
 
@@ -51,6 +55,8 @@ class Recorder:
 
     def hear(self, event: str, arguments: tuple[object, ...]) -> None:
         """The audit hook; see `sys.addaudithook` for events and their arguments."""
+        if event == "socket.bind" and arguments[1:] == (_IPV6_QUESTION,):
+            return
         if event in _EVENTS:
             self.add(_EVENTS[event])
         elif event == "open" and _writes(arguments):

@@ -39,6 +39,19 @@ def test_the_stores_may_use_the_vendor_library(plant: Plant, path: str) -> None:
     assert found(plant({path: "import requests"})) == [1]
 
 
+def test_value_classes_of_a_client_library_open_nothing(plant: Plant) -> None:
+    use = "import httpx\ndef a(): return httpx.Response(200)\n"
+    assert found(plant({"router/providers/a.py": use})) == []
+
+
+@pytest.mark.parametrize(
+    "more", ["httpx.get('x')", "b = httpx", "import httpx as h", "from httpx import get"]
+)
+def test_more_than_its_value_classes_is_too_much(plant: Plant, more: str) -> None:
+    use = "import httpx\ndef a(): return httpx.Response(200)\n"
+    assert found(plant({"router/providers/a.py": use + more})) != []
+
+
 def test_names_that_only_begin_alike_are_other_modules(plant: Plant) -> None:
     files = {
         "router/a.py": "import redislike\nfrom urllib import parse\nfrom http import HTTPStatus"

@@ -38,6 +38,13 @@ def test_nothing_is_noted_between_imports(recorder: Recorder) -> None:
     assert recorder.effects == []
 
 
+def test_the_ipv6_question_of_urllib3_is_no_effect(recorder: Recorder) -> None:
+    recorder.hear("socket.bind", (None, ("::1", 0)))
+    assert recorder.effects == []
+    recorder.hear("socket.bind", (None, ("::1", 80)))
+    assert recorder.effects == [("router.a", "binds a socket")]
+
+
 def test_an_effect_is_noted_once(recorder: Recorder) -> None:
     recorder.hear("socket.connect", ())
     recorder.hear("socket.connect", ())
