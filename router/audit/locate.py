@@ -78,13 +78,14 @@ def _change(
     paired = min(len(gone), len(new))
     for (index, lost), (position, strange) in zip(gone, new, strict=False):
         fault: Fault = "altered" if lost or strange else "moved"
-        yield Finding(fault, found.place(position), f"line {index} is not the one signed for")
+        place = found.found_at(position, index)
+        yield Finding(fault, place, f"line {index} is not the one signed for")
     for index, lost in gone[paired:]:
         detail = "the line signed for is not there" if lost else "the line now stands elsewhere"
         yield Finding("removed" if lost else "moved", found.place(index), f"line {index}: {detail}")
     for position, strange in () if bounded else new[paired:]:
         fault = "added" if strange else "duplicated"
-        yield Finding(fault, found.place(position), "no signed line stands here")
+        yield Finding(fault, found.found_at(position, position), "no signed line stands here")
 
 
 def _split(leaves: bytes) -> list[bytes]:

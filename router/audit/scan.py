@@ -50,17 +50,31 @@ class Scan:
         """Complete lines found."""
         return len(self.leaves) // HASH_BYTES
 
-    def leaf(self, position: int) -> bytes:
-        """Leaf hash of the line at a position."""
-        return bytes(self.leaves[position * HASH_BYTES : (position + 1) * HASH_BYTES])
+    def leaf(self, index: int) -> bytes | None:
+        """Leaf hash of the line with an index, going by the names of the segments."""
+        part = self._part([part.segment.first for part in self.parts], index)
+        if part is None or index >= part.segment.first + part.count:
+            return None
+        at = (part.start + index - part.segment.first) * HASH_BYTES
+        return bytes(self.leaves[at : at + HASH_BYTES])
 
-    def place(self, position: int) -> Place:
-        """File and line of a position; the end of the log when it is past it."""
-        at = bisect_right([part.start for part in self.parts], position) - 1
-        if at < 0:
-            return Place(self.log, "", 0, position)
-        part = self.parts[at]
-        return Place(self.log, part.segment.name, position - part.start + 1, position)
+    def place(self, index: int) -> Place:
+        """Where the line with an index is or should be, going by the names of the segments."""
+        part = self._part([part.segment.first for part in self.parts], index)
+        if part is None:
+            return Place(self.log, "", 0, index)
+        return Place(self.log, part.segment.name, index - part.segment.first + 1, index)
+
+    def found_at(self, position: int, index: int) -> Place:
+        """Where the line at a position among those found is, though it should be at `index`."""
+        part = self._part([part.start for part in self.parts], position)
+        if part is None:
+            return self.place(index)
+        return Place(self.log, part.segment.name, position - part.start + 1, index)
+
+    def _part(self, starts: list[int], at: int) -> Part | None:
+        number = bisect_right(starts, at) - 1
+        return self.parts[number] if number >= 0 else None
 
 
 def scan(folder: LogFolder, wanted: Collection[int], structure: Structure) -> Scan:
@@ -91,11 +105,9 @@ class _Scanner:
         raws, torn = complete_lines(segment.path.read_bytes())
         found.parts.append(Part(segment, start, len(raws)))
         if segment.first != start:
-            self._fault(
-                "segment",
-                Place(found.log, segment.name, 1, segment.first),
-                f"the segment begins at {segment.first}, but {start} lines come before it",
-            )
+            place = Place(found.log, segment.name, 1, min(start, segment.first))
+            detail = f"the segment begins at {segment.first}, but {start} lines come before it"
+            self._fault("segment", place, detail)
         for number, raw in enumerate(raws, 1):
             self._line(segment, number, raw)
         if torn and last:

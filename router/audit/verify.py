@@ -146,16 +146,23 @@ class _Verification:
                     return
         for head in sorted(bad, key=lambda head: head.size)[:1]:
             fits = max((known.size for known in good if known.size <= head.size), default=0)
-            detail = (
-                f"something in lines {fits} to {head.size - 1} is not as signed at {head.source}"
-            )
-            fault: Fault = "truncated" if found.size < head.size else "contradicted"
-            yield Finding(fault, found.place(min(fits, max(found.size - 1, 0))), detail)
+            if any(fits <= fault.place.index < head.size for fault in found.findings):
+                return  # a missing segment or unreadable line already names it
+            yield _range(found, fits, head)
 
     def _sidecars(self, found: Scan, good: Sequence[Head]) -> list[Finding]:
         covered = max((head.size for head in good if not head.given), default=0)
         stored = stored_leaves(self._folder.log(found.log), found)
         return list(altered_sidecar(found, stored, covered))
+
+
+def _range(found: Scan, fits: int, head: Head) -> Finding:
+    """A fault whose line can't be named: `fits` is the largest size that is still as signed."""
+    if found.size < head.size:
+        detail = f"lines up to {head.size - 1} were signed at {head.source}; {fits} are proved"
+        return Finding("truncated", found.place(found.size), detail)
+    detail = f"something in lines {fits} to {head.size - 1} is not as signed at {head.source}"
+    return Finding("contradicted", found.place(fits), detail)
 
 
 def _judged(heads: Sequence[Head], found: Scan) -> tuple[list[Head], list[Head]]:
@@ -165,10 +172,10 @@ def _judged(heads: Sequence[Head], found: Scan) -> tuple[list[Head], list[Head]]
 
 def _receipts(heads: Heads, found: Scan) -> Iterator[Finding]:
     for receipt in heads.receipts:
-        place = found.place(receipt.index)
-        if receipt.index >= found.size:
+        place, leaf = found.place(receipt.index), found.leaf(receipt.index)
+        if leaf is None:
             yield Finding("truncated", place, f"a receipt names line {receipt.index}")
-        elif found.leaf(receipt.index).hex() != receipt.leaf:
+        elif leaf.hex() != receipt.leaf:
             yield Finding("altered", place, f"line {receipt.index} is not the one of a receipt")
 
 

@@ -1,0 +1,321 @@
+import os
+import shutil
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+
+import orjson
+import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from router.audit.disk import LocalDisk
+from router.audit.entry import Entry
+from router.audit.layout import Folder
+from router.audit.note import Signer, load_signer, parse_checkpoint
+from router.audit.receipt import Receipt
+from router.audit.roster import append_roster, read_roster
+from router.audit.tree import leaf_hash
+from router.audit.verdict import Anchor, Verdict
+from router.audit.verify import verify
+from tests.router.audit.faults import Fault, Vandal
+from tests.router.audit.logbox import LogBox
+
+FAULTS = int(os.environ.get("DOMICILE_AUDIT_FAULTS", "600"))
+
+
+@dataclass(frozen=True, slots=True)
+class Gallery:
+    """Two logs of one key, several segments each, and everything a client could hold."""
+
+    box: LogBox
+    receipts: list[Receipt]
+    heads: list[str]
+    size: int
+
+
+@pytest.fixture
+async def gallery(tmp_path: Path) -> Gallery:
+    box = LogBox(tmp_path, segment_bytes=3000)
+    receipts = await box.refill(12) + await box.refill(12)
+    await box.refill(10, "us-1")
+    published = (box.folder / "eu-1" / "checkpoints.jsonl").read_bytes().splitlines()
+    heads = [orjson.loads(line)["checkpoint"] for line in published]
+    size = parse_checkpoint(heads[-1]).size
+    assert len(Folder(box.folder).log("eu-1").segments()) >= 3
+    return Gallery(box, receipts, heads, size)
+
+
+def faults_of(verdict: Verdict) -> list[str]:
+    return [finding.fault for finding in verdict.all_findings]
+
+
+def test_clean_logs_are_intact_up_to_any_anchor(gallery: Gallery) -> None:
+    key = gallery.box.key
+    for text in gallery.heads:
+        head = parse_checkpoint(text)
+        verdict = verify(gallery.box.folder, against=[head], public_keys=[key])
+        assert verdict.ok
+        tail = gallery.size - head.size
+        assert verdict.logs[0].statuses == ([f"unanchored tail: {tail}"] if tail else ["intact"])
+    for receipt in gallery.receipts:
+        assert verify(gallery.box.folder, against=[receipt], public_keys=[key]).ok
+    assert verify(gallery.box.folder, public_keys=[key]).statuses == ["consistent, unanchored"]
+
+
+def test_every_single_fault_below_an_anchor_is_found_and_placed(gallery: Gallery) -> None:
+    random = Random(20261129)
+    pristine = gallery.box.folder
+    work = gallery.box.root / "work"
+    seen: Counter[tuple[str, bool]] = Counter()
+    for number in range(FAULTS):
+        shutil.rmtree(work, ignore_errors=True)
+        shutil.copytree(pristine, work)
+        anchor: Anchor = random.choice(
+            [*gallery.receipts, *(parse_checkpoint(text) for text in gallery.heads)]
+        )
+        fault = Vandal(random, work, pristine).one()
+        if unchanged(pristine, work):
+            continue  # a line swapped or spliced with its equal is no fault
+        verdict = verify(work, against=[anchor], public_keys=[gallery.box.key])
+        head = anchor.checkpoint if isinstance(anchor, Receipt) else anchor.text
+        covered = fault.first is None or fault.first < parse_checkpoint(head).size
+        seen[fault.name, covered] += 1
+        judge(number, fault, covered, parse_checkpoint(head).size, verdict)
+    assert len({name for name, covered in seen if covered}) == 12
+    assert sum(count for (_, covered), count in seen.items() if covered) > FAULTS / 3
+
+
+def judge(number: int, fault: Fault, covered: bool, size: int, verdict: Verdict) -> None:
+    said = (number, fault, size, [str(finding) for finding in verdict.all_findings])
+    if covered:
+        assert not verdict.ok, said
+    elif fault.name != "sidecar":
+        assert all(finding.place.index >= size for finding in verdict.all_findings), said
+        log = next(log for log in verdict.logs if log.log == "eu-1")
+        assert log.tail or log.torn or fault.first == size, said
+    if covered and fault.first is not None:
+        places = [f.place for f in verdict.all_findings if f.place.index >= 0]
+        assert min(place.index for place in places) == fault.first, said
+        assert all(place.log == "eu-1" for place in places), said
+
+
+def unchanged(one: Path, other: Path) -> bool:
+    def content(folder: Path) -> dict[str, bytes]:
+        files = [path for path in folder.rglob("*") if path.is_file()]
+        return {str(path.relative_to(folder)): path.read_bytes() for path in files}
+
+    return content(one) == content(other)
+
+
+@pytest.mark.parametrize("seed", range(40))
+async def test_clean_logs_raise_no_alarm(tmp_path: Path, seed: int) -> None:
+    """Random lives of logs: sizes, rotations, restarts, crashes, open requests, heartbeats."""
+    random = Random(seed)
+    box = LogBox(tmp_path, seed=seed, segment_bytes=random.choice([600, 2000, 1 << 20]))
+    held: list[Anchor] = []
+    for _ in range(random.randrange(1, 4)):
+        log = await box.open()
+        for _ in range(random.randrange(8)):
+            held.append(random.choice(await box.request(log)))
+            box.clock.now += random.choice([0, 1, 70, 200, -30])
+            head = await log.tick()
+            held += [head] if head else []
+        if random.random() < 0.5:
+            await log.commit(box.decision(), None)
+        crash = box.copy(tmp_path / "crashed") if random.random() < 0.5 else None
+        await log.close()
+        if crash:
+            shutil.rmtree(box.folder)
+            crash.rename(box.folder)
+        verdict = verify(box.folder, against=held, public_keys=[box.key])
+        assert verdict.ok, verdict.all_findings
+
+
+def forged(gallery: Gallery) -> Path:
+    """The folder, to be written by whoever holds the signing key."""
+    return gallery.box.copy(gallery.box.root / "forged")
+
+
+def resign(gallery: Gallery, folder: Path, log: str) -> None:
+    """Make the folder consistent again with the true key: heads, hashes and roster."""
+    from router.audit.scan import scan
+    from router.audit.structure import Structure
+
+    signer = load_signer(gallery.box.key_file, log)
+    logs = Folder(folder)
+    where = logs.log(log)
+    found = scan(where, range(10_000), Structure(logs, []))
+    for part in found.parts:
+        leaves = found.leaves[part.start * 32 : (part.start + part.count) * 32]
+        part.segment.leaves.write_bytes(leaves)
+    texts = []
+    for text in where.checkpoints.read_bytes().splitlines():
+        size = parse_checkpoint(orjson.loads(text)["checkpoint"]).size
+        if size in found.roots:
+            texts.append(signer.checkpoint(size, found.roots[size]).text)
+    where.checkpoint.write_text(texts[-1])
+    where.checkpoints.write_bytes(
+        b"".join(orjson.dumps({"checkpoint": text}) + b"\n" for text in texts)
+    )
+    lines, _ = read_roster(logs)
+    logs.roster.unlink()
+    for line in lines:
+        own = line.log == log
+        size = min(line.size, found.size) if own else line.size
+        append_roster(
+            logs, LocalDisk(), load_signer(gallery.box.key_file, line.log),
+            "start" if line.event == "start" else "stop",
+            size, found.roots[size] if own else line.root, line.time / 1e6,
+        )  # fmt: skip
+
+
+def rewrite(folder: Path) -> int:
+    """Change one score; returns the index of the line."""
+    for segment in Folder(folder).log("eu-1").segments():
+        lines = segment.path.read_bytes().split(b"\n")
+        for at, line in enumerate(lines):
+            if b'"score":17' in line:
+                lines[at] = line.replace(b'"score":17', b'"score":71')
+                segment.path.write_bytes(b"\n".join(lines))
+                return segment.first + at
+    raise AssertionError("no line to rewrite")
+
+
+def test_a_key_holder_who_rewrites_is_caught_by_any_anchor_or_receipt(gallery: Gallery) -> None:
+    folder, key = forged(gallery), gallery.box.key
+    single = Folder(folder)
+    for segment in single.log("eu-1").segments()[1:]:  # one segment: no peaks to recompute
+        segment.path.unlink()
+        segment.leaves.unlink()
+    size = single.log("eu-1").segments()[0].path.read_bytes().count(b"\n")
+    index = rewrite(folder)
+    resign(gallery, folder, "eu-1")
+    drop_roster_references(folder, gallery)
+    heads = [parse_checkpoint(text) for text in gallery.heads]
+    for anchor in heads:
+        verdict = verify(folder, against=[anchor], public_keys=[key])
+        assert {"contradicted", "truncated"} & set(faults_of(verdict)) or anchor.size <= index
+    own = next(one for one in gallery.receipts if one.index == index)
+    assert "altered" in faults_of(verify(folder, against=[own], public_keys=[key]))
+    gone = next(one for one in gallery.receipts if one.index >= size)
+    assert "truncated" in faults_of(verify(folder, against=[gone], public_keys=[key]))
+
+
+def drop_roster_references(folder: Path, gallery: Gallery) -> None:
+    """Entries name the roster they saw: without a consistent rewrite that alone betrays it."""
+    verdict = verify(folder, public_keys=[gallery.box.key])
+    assert set(faults_of(verdict)) <= {"roster", "sidecar", "malformed", "unsettled"}
+
+
+async def test_without_an_anchor_a_full_rewrite_is_only_consistent(
+    gallery: Gallery, tmp_path: Path
+) -> None:
+    """The key holder writes another history from scratch: nothing inside can tell."""
+    (tmp_path / "again").mkdir()
+    shutil.copy(gallery.box.key_file, tmp_path / "again" / "log.key")
+    other = LogBox(tmp_path / "again", seed=2, segment_bytes=3000)
+    await other.refill(11)
+    await other.refill(13)
+    key = gallery.box.key
+    assert verify(other.folder, public_keys=[key]).statuses == ["consistent, unanchored"]
+    for text in gallery.heads[1:]:
+        verdict = verify(other.folder, against=[parse_checkpoint(text)], public_keys=[key])
+        assert not verdict.ok
+    for receipt in gallery.receipts:
+        verdict = verify(other.folder, against=[receipt], public_keys=[key])
+        assert {"altered", "truncated"} & set(faults_of(verdict))
+
+
+async def test_a_fork_is_a_split_view(gallery: Gallery, tmp_path: Path) -> None:
+    fork = LogBox(tmp_path / "fork", seed=3) if (tmp_path / "fork").mkdir() is None else None
+    assert fork is not None
+    shutil.copy(gallery.box.key_file, fork.key_file)
+    shutil.copytree(gallery.box.folder, fork.folder)
+    fork.clock.now = gallery.box.clock.now
+    key = gallery.box.key
+    ours = await gallery.box.refill(3)
+    theirs = await fork.refill(3)
+    for folder, foreign in ((gallery.box.folder, theirs), (fork.folder, ours)):
+        verdict = verify(folder, against=[*ours, *theirs], public_keys=[key])
+        assert "split_view" in faults_of(verdict)
+        for receipt in foreign:
+            found = faults_of(verify(folder, against=[receipt], public_keys=[key]))
+            assert {"altered", "truncated"} & set(found)
+
+
+def test_a_dropped_log_is_missed(gallery: Gallery) -> None:
+    folder, key = forged(gallery), gallery.box.key
+    shutil.rmtree(folder / "us-1")
+    assert faults_of(verify(folder, public_keys=[key])) == ["missing_log"]
+    lines = (folder / "roster.jsonl").read_bytes().splitlines(keepends=True)
+    (folder / "roster.jsonl").write_bytes(b"".join(l for l in lines if b"us-1" not in l))
+    assert verify(folder, public_keys=[key]).ok  # its lines were last, nobody saw them ...
+    receipt = Receipt("us-1", 3, "0" * 64, gallery.heads[0])
+    held = verify(folder, against=[receipt], public_keys=[key])  # ... except who has a receipt
+    assert faults_of(held) == ["missing_log"]
+
+
+async def test_a_roster_cut_short_contradicts_later_logs(gallery: Gallery) -> None:
+    await gallery.box.refill(1)  # eu-1 starts again and sees us-1 in the roster
+    folder, key = forged(gallery), gallery.box.key
+    shutil.rmtree(folder / "us-1")
+    lines, _ = read_roster(Folder(folder))
+    (folder / "roster.jsonl").unlink()
+    for line in lines:
+        if line.log != "us-1":
+            append_roster(
+                Folder(folder), LocalDisk(), load_signer(gallery.box.key_file, line.log),
+                "start" if line.event == "start" else "stop", line.size, line.root, line.time / 1e6,
+            )  # fmt: skip
+    assert set(faults_of(verify(folder, public_keys=[key]))) == {"roster"}
+
+
+def test_another_key_signs_nothing_here(gallery: Gallery) -> None:
+    stranger = Signer("eu-1", Ed25519PrivateKey.from_private_bytes(bytes(32)))
+    folder = gallery.box.folder
+    verdict = verify(folder, public_keys=[stranger.public])
+    assert {"roster", "checkpoint"} <= set(faults_of(verdict))
+    head = parse_checkpoint(gallery.heads[-1])
+    resigned = stranger.checkpoint(head.size, head.root)
+    found = faults_of(verify(folder, against=[resigned], public_keys=[gallery.box.key]))
+    assert found == ["anchor"]
+
+
+def test_keys_from_the_roster_are_declared_weaker(gallery: Gallery) -> None:
+    verdict = verify(gallery.box.folder)
+    assert verdict.ok
+    assert any("pass a public key" in notice for notice in verdict.notices)
+
+
+@pytest.mark.parametrize("number", range(6))
+def test_each_roster_line_is_guarded(gallery: Gallery, number: int) -> None:
+    roster = gallery.box.folder / "roster.jsonl"
+    data = roster.read_bytes()
+    lines = data.splitlines(keepends=True)
+    size = b'"size":'
+    roster.write_bytes(data.replace(lines[number], lines[number].replace(size, size + b"1"), 1))
+    assert "roster" in faults_of(verify(gallery.box.folder, public_keys=[gallery.box.key]))
+
+
+async def test_a_wrong_structure_is_found_even_when_signed(box: LogBox) -> None:
+    log = await box.open()
+    await log.commit(Entry("decision", "r1", box.clock.now, {"plan": ["a", "b"]}), None)
+    await log.record(Entry("attempt", "r1", box.clock.now + 1, {"endpoint": "c"}))
+    await log.record(Entry("outcome", "r1", box.clock.now - 1, {"attempts": [{"endpoint": "d"}]}))
+    await log.close()
+    found = faults_of(verify(box.folder, public_keys=[box.key]))
+    assert found == ["outside_plan", "out_of_order", "outside_plan"]
+
+
+def test_leaf_hashes_hide_guesses(gallery: Gallery) -> None:
+    """Equal entries have different leaves: their nonces differ."""
+    lines = [
+        line
+        for segment in Folder(gallery.box.folder).log("eu-1").segments()
+        for line in segment.path.read_bytes().splitlines()
+    ]
+    assert len({leaf_hash(line) for line in lines}) == len(lines)
+    entries = [orjson.loads(line) for line in lines]
+    nonces = [entry["n"] for entry in entries]
+    assert len(set(nonces)) == len(nonces)
