@@ -156,8 +156,15 @@ JSON = st.recursive(
         st.lists(inner, max_size=3)
         | st.dictionaries(
             st.sampled_from(
-                ["choices", "delta", "message", "content", "usage", "error", "type", "response"]
-                + [
+                [
+                    "choices",
+                    "delta",
+                    "message",
+                    "content",
+                    "usage",
+                    "error",
+                    "type",
+                    "response",
                     "finish_reason",
                     "status",
                     "object",
@@ -180,7 +187,7 @@ def test_no_json_breaks_a_reader(document: object) -> None:
     """streaming-08: accounting is never on the way of a failure."""
     for reader in (read_chat, read_messages, read_responses):
         decoder = SseDecoder(reader, ModelName("asked"))
-        decoder.feed(b"data: " + orjson.dumps(document) + b"\n\n")
+        decoder.feed(b"data: " + json.dumps(document).encode() + b"\n\n")
 
 
 def frames(stream: bytes, model: str | None = "asked") -> list[Frame]:

@@ -236,10 +236,10 @@ async def test_plain_text_where_tls_was_expected() -> None:
 def test_session_keys_are_written_nowhere(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("SSLKEYLOGFILE", str(tmp_path / "keys"))
     made = tls_context(None)
-    assert made.keylog_filename is None
-    assert made.minimum_version is ssl.TLSVersion.TLSv1_2
-    assert made.verify_mode is ssl.CERT_REQUIRED
+    assert not made.keylog_filename
     assert made.check_hostname
+    found = made.minimum_version, made.verify_mode
+    assert found == (ssl.TLSVersion.TLSv1_2, ssl.CERT_REQUIRED)
 
 
 async def test_the_system_resolver_gives_addresses_as_they_are() -> None:
