@@ -22,6 +22,7 @@ from regions.health import HealthBook, Sign, Standing
 from router.audit.log import Committed
 from router.config import Limits
 from router.errors import RequestError
+from router.framing import Framed, FramedWhole
 from router.load import Held, InFlight
 from router.opening import (
     OpenedStream,
@@ -30,17 +31,29 @@ from router.opening import (
     StreamFailed,
     open_stream,
     open_whole,
+    status_refused,
 )
 from router.outcomes import Failed, ended, failed, tried
-from router.providers.base import Ask, Provider
+from router.providers.base import Ask, Decoder, Failure, Provider
+from router.providers.failures import by_status, meaning
 from router.retrying import RetryBudget
 from router.snapshot import Snapshot
-from router.transport.messages import AttemptFailed, Fate, Timeouts, Transport
+from router.transport.messages import AttemptFailed, Fate, OutboundResponse, Timeouts, Transport
 from router.types import Attempt, Candidacy, Plan
 from router.vetoes import VetoBoard
 
 STATEFUL: Final = frozenset({"stored", "stored_object", "conversation", "background", "batch"})
 ANSWER_LIMIT: Final = 64 << 20
+
+
+class Told(AttemptFailed):
+    """An answer that the provider file could read, and that is none."""
+
+    code = "told"
+
+    def __init__(self, failure: Failure, fate: Fate = Fate.UNKNOWN) -> None:
+        super().__init__(failure.message, fate)
+        self.failure = failure
 
 
 class DecideAgain(Exception):
@@ -202,16 +215,33 @@ class Dispatcher:
         target = plan.arrival.snapshot.target(endpoint, replica)
         request = provider.encode(ask, endpoint, target, self.wall_time())
         timeouts = self._timeouts(plan)
+        sent_at = self.loop_time()
         response = await self.transport.send(request, timeouts)
-        until = self.loop_time() + timeouts.first_byte
-        until = min(until, timeouts.deadline)
         call_id = provider.call_id(response.headers)
-        if ask.stream:
-            decoder = provider.stream(ask, endpoint)
-            return await open_stream(response, decoder, until, self.loop_time), call_id
-        whole = provider.whole(ask, endpoint)
-        opened = await open_whole(response, whole, timeouts.deadline, self.loop_time, ANSWER_LIMIT)
-        return opened, call_id
+        until = min(sent_at + timeouts.first_byte, timeouts.deadline)
+        if not 200 <= response.status < 300:
+            raise await status_refused(response, until)
+        decoder = provider.decoder(ask, endpoint, response.headers)
+        if isinstance(decoder, Failure):
+            response.abort()
+            raise Told(decoder)
+        return await self._opened(ask, response, decoder, until), call_id
+
+    async def _opened(
+        self, ask: Ask, response: OutboundResponse, decoder: Decoder, until: float
+    ) -> OpenedStream | OpenedWhole:
+        """Hold frames until first content; an error inside keeps the provider's meaning."""
+        framed = Framed(decoder, ask.surface, response.headers)
+        whole = FramedWhole(decoder, ask.surface)
+        try:
+            if ask.stream:
+                return await open_stream(response, framed, until, self.loop_time)
+            return await open_whole(response, whole, until, self.loop_time, ANSWER_LIMIT)
+        except StreamFailed as error:
+            failure = framed.failure or whole.failure
+            if failure is None:
+                raise
+            raise Told(failure, error.fate) from error
 
     def _ask(self, run: _Run) -> Ask:
         plan = run.plan
@@ -263,6 +293,9 @@ def failed_attempt(provider: Provider, error: AttemptFailed, now: float) -> Fail
     if isinstance(error, StatusRefused):
         failure = provider.failure(error.status, error.headers, error.body, now)
         return Failed.told(failure, error.fate)
+    if isinstance(error, Told):
+        return Failed.told(error.failure, error.fate)
     if isinstance(error, StreamFailed):
-        return Failed.told(provider.stream_failure(error.error), error.fate)
+        kind = by_status(error.error.status)
+        return Failed.told(Failure(kind, meaning(kind), error.error.status), error.fate)
     return failed(error.code, error.fate)

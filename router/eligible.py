@@ -76,13 +76,15 @@ class Filter:
     def _footprint(
         self, snapshot: Snapshot, endpoint: Endpoint, call: Call, now: float
     ) -> Footprint:
-        key = (snapshot.digest, endpoint.name, call)
+        # Only what moves bytes: the rest of a call is the client's to vary without end.
+        moved = Call(call.surface, movers=call.movers)
+        key = (snapshot.digest, endpoint.name, moved)
         known = self.footprints.get(key)
         if known is not None and (known.good_until is None or now < known.good_until):
             return known
         if len(self.footprints) >= self.bound:
             self.footprints.clear()
-        found = footprint(endpoint, call, snapshot.catalog, now)
+        found = footprint(endpoint, moved, snapshot.catalog, now)
         self.footprints[key] = found
         return found
 
@@ -107,7 +109,7 @@ def _needs(
     window = endpoint.context_tokens
     if window is not None and classified.prompt_tokens > window:
         yield "context_too_short", str(window)
-    for refusal in refusals(endpoint, call, classified.admitted.body):
+    for refusal in refusals(endpoint, call):
         yield refusal.code, refusal.parameter
 
 

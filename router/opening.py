@@ -175,6 +175,11 @@ async def _accept(
     raise BadAnswer(f"the endpoint's answer is not {media_type.decode()}")
 
 
+async def status_refused(response: OutboundResponse, until: float) -> StatusRefused:
+    """The failure of an answer whose status is no success, with what its body says."""
+    return StatusRefused(response.status, response.headers, await _excerpt(response, until))
+
+
 async def _excerpt(response: OutboundResponse, until: float) -> bytes:
     """The start of an error's body; no failure to read it hides the error."""
     parts, size = [], 0

@@ -1,0 +1,106 @@
+"""A provider's decoder of bytes as the relay needs it: frames that say what they hold."""
+
+from __future__ import annotations
+
+from router.frames import Frame, StreamError
+from router.providers.base import Decoder, Failure, Kind
+from router.readings import (
+    Reader,
+    SseDecoder,
+    WholeReading,
+    read_chat,
+    read_messages,
+    read_responses,
+)
+from router.transport.messages import Headers, header
+
+_STATUS = {
+    Kind.LOAD: 429,
+    Kind.ILL: 500,
+    Kind.AUTH: 401,
+    Kind.MISSING: 404,
+    Kind.BAD_ANSWER: 502,
+    Kind.CLIENT: 400,
+    Kind.REFUSED: 400,
+    Kind.CONTEXT_LENGTH: 400,
+}
+_READERS = {"messages": read_messages, "responses": read_responses}
+
+
+def reader_of(surface: str) -> Reader:
+    """What a surface's events mean."""
+    return _READERS.get(surface, read_chat)
+
+
+class Framed:
+    """Upstream bytes → the provider's client bytes → frames.
+
+    `failure` keeps what the provider made of an error inside the stream.
+    """
+
+    __slots__ = ("_decoder", "_media", "_sse", "failure")
+
+    def __init__(self, decoder: Decoder, surface: str, headers: Headers) -> None:
+        self._decoder = decoder
+        self._sse = SseDecoder(reader_of(surface))
+        kind = header(headers, b"content-type") or b""
+        # The provider has judged the media type already; the opening compares with its own.
+        self._media = kind.split(b";")[0].strip().lower()
+        self.failure: Failure | None = None
+
+    @property
+    def media_type(self) -> bytes:
+        """See `frames.Decoder`."""
+        return self._media
+
+    @property
+    def malformed(self) -> int:
+        """See `frames.Decoder`."""
+        return self._sse.malformed
+
+    def feed(self, data: bytes) -> list[Frame]:
+        """See `frames.Decoder`."""
+        out = self._decoder.feed(data)
+        return self._and_failure(self._sse.feed(out) if out else [])
+
+    def finish(self) -> list[Frame]:
+        """See `frames.Decoder`."""
+        out = self._decoder.finish()
+        frames = self._sse.feed(out) if out else []
+        return self._and_failure([*frames, *self._sse.finish()])
+
+    def _and_failure(self, frames: list[Frame]) -> list[Frame]:
+        failure, told = self._decoder.failure, self._decoder.usage
+        if failure is not None and self.failure is None:
+            self.failure = failure
+            frames = [*frames, Frame(b"", error=stream_error(failure))]
+        if told is not None and frames:
+            usage = {"prompt_tokens": told.input, "completion_tokens": told.output}
+            frames[-1] = frames[-1]._replace(usage=usage)
+        return frames
+
+
+class FramedWhole:
+    """A whole answer through the provider's decoder, as one frame."""
+
+    __slots__ = ("_decoder", "_reading", "failure")
+
+    def __init__(self, decoder: Decoder, surface: str) -> None:
+        self._decoder = decoder
+        self._reading = WholeReading(reader_of(surface))
+        self.failure: Failure | None = None
+
+    def __call__(self, body: bytes) -> Frame:
+        """See `frames.WholeDecoder`."""
+        out = self._decoder.feed(body) + self._decoder.finish()
+        self.failure = self._decoder.failure
+        if self.failure is not None:
+            return Frame(b"", error=stream_error(self.failure))
+        return self._reading(out)
+
+
+def stream_error(failure: Failure) -> StreamError:
+    """A provider's failure as an error in a stream; the words are ours."""
+    return StreamError(
+        _STATUS[failure.kind], failure.provider_code or failure.kind, failure.message
+    )
