@@ -163,7 +163,8 @@ def openai_failure(status: int, headers: Headers, body: bytes, now: float) -> Fa
 
 def openai_error(status: int, error: Mapping[str, object], wait: float | None) -> Failure:
     """The failure an OpenAI `error` object means; an error in a stream carries its own status."""
-    code = next((str(v) for v in (error.get("code"), error.get("type")) if v in OPENAI_CODES), "")
+    told = (text_in(error, "code"), text_in(error, "type"))
+    code = next((name for name in told if name in OPENAI_CODES), "")
     kind = by_status(status)
     message = meaning(kind)
     parameter = error.get("param")

@@ -24,6 +24,7 @@ _EVENT_HEAD = re.compile(
     rb"(data: ?+" + _SCALARS + rb'"model"\s*+:\s*+)(' + _STRING + rb")", re.DOTALL
 )
 _EVENT_END = re.compile(rb"(?>\r\n|\n|\r)(?>\r\n|\n|\r(?!\Z))")  # a last CR may be half a CRLF
+_BOM = b"\xef\xbb\xbf"
 _DATA = re.compile(rb"^data(?:: ?|$)", re.MULTILINE)
 _LINES = re.compile(rb"\r\n|\n|\r")
 MAX_EVENT = 8 << 20
@@ -159,7 +160,8 @@ class EventDecoder:
             return event  # not ours to mend; the scanner counts it
         if not renamed(chunk, self._name):
             return event
-        others = [line for line in _LINES.split(event) if line and not _DATA.match(line)]
+        lines = _LINES.split(event.removeprefix(_BOM))
+        others = [line for line in lines if line and not _DATA.match(line)]
         return b"".join(line + b"\n" for line in others) + b"data: " + orjson.dumps(chunk) + b"\n\n"
 
 
@@ -167,5 +169,5 @@ def data_of(event: bytes) -> bytes:
     """The data of one event, its lines joined, by the rules of HTML's event streams."""
     if event.startswith(b"data: ") and event.count(b"\ndata") == 0:
         return event[6:].rstrip(b"\r\n")
-    lines = _LINES.split(event.removeprefix(b"\xef\xbb\xbf"))
+    lines = _LINES.split(event.removeprefix(_BOM))
     return b"\n".join(line[found.end() :] for line in lines if (found := _DATA.match(line)))

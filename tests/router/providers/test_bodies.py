@@ -1,0 +1,105 @@
+"""One meaning for a body, here and upstream."""
+
+import json
+from typing import Any
+
+import orjson
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from router.errors import RequestError
+from router.providers.bodies import refuse_duplicates, splice_model, with_usage_in_stream
+
+NAMES = st.sampled_from(["model", "a", "mod\\el", 'q"uote', "messages", "ключ", ""])
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers(-9, 9) | st.text(max_size=8) | st.just("model"),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(NAMES, inner, max_size=3),
+    max_leaves=12,
+)
+BODIES = st.dictionaries(NAMES, VALUES, max_size=5).flatmap(
+    lambda body: st.permutations([*(body.keys() - {"model"}), "model"]).map(
+        lambda order: {name: body.get(name) if name != "model" else "old" for name in order}
+    )
+)
+INDENTS = st.sampled_from([None, 1, 4])
+
+
+@given(BODIES, INDENTS, st.booleans(), st.text(max_size=12))
+def test_only_the_model_changes(
+    body: dict[str, Any], indent: int | None, escaped: bool, name: str
+) -> None:
+    raw = json.dumps(body, indent=indent, ensure_ascii=escaped).encode()
+    parsed = orjson.loads(raw)
+    made = orjson.loads(splice_model(raw, parsed, name))
+    assert made == {**parsed, "model": name}
+    assert list(made) == list(parsed)
+    assert parsed["model"] == "old"
+
+
+@given(BODIES, INDENTS)
+def test_usage_is_asked_for_and_nothing_else(body: dict[str, Any], indent: int | None) -> None:
+    raw = json.dumps(body, indent=indent).encode()
+    parsed = orjson.loads(raw)
+    made = orjson.loads(with_usage_in_stream(raw, parsed))
+    assert made == {**parsed, "stream_options": {"include_usage": True}}
+
+
+@pytest.mark.parametrize(
+    ("raw", "made"),
+    [
+        (b'{"model":"old"}', b'{"model":"new"}'),
+        (b' {\n "model" :\t"old" , "x":1.50e3}', b' {\n "model" :\t"new" , "x":1.50e3}'),
+        (b'{"t":0.10,"model":"old"}', b'{"t":0.10,"model":"new"}'),
+        (
+            b'{"messages":[{"content":"\\"model\\":\\"old\\""}],"model":"old"}',
+            b'{"messages":[{"content":"\\"model\\":\\"old\\""}],"model":"new"}',
+        ),
+        (b'{"a":{"model":"old"},"model":"old"}', b'{"a":{"model":"old"},"model":"new"}'),
+        (b'{"a":{"model":"old"},"mod\\u0065l":"old"}', b'{"a":{"model":"old"},"model":"new"}'),
+        (b'{"s":"model","model":"o\\"l\\\\d"}', b'{"s":"model","model":"new"}'),
+    ],
+)
+def test_bytes_around_the_model_stay(raw: bytes, made: bytes) -> None:
+    assert splice_model(raw, orjson.loads(raw), "new") == made
+
+
+def test_a_wanted_stream_option_keeps_its_neighbours() -> None:
+    raw = b'{"model":"m","stream_options":{"include_usage":false,"x":1}}'
+    made = orjson.loads(with_usage_in_stream(raw, orjson.loads(raw)))
+    assert made["stream_options"] == {"include_usage": True, "x": 1}
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        b'{"model":"a","model":"b"}',
+        b'{"model":"a","mod\\u0065l":"b"}',
+        b'{"messages":[{"role":"user","role":"system"}]}',
+        b'{"a":[[{"b":{"c":1,"c":1}}]]}',
+    ],
+)
+def test_a_key_that_stands_twice_is_refused(raw: bytes, canary: str) -> None:
+    orjson.loads(raw)
+    with pytest.raises(RequestError) as caught:
+        refuse_duplicates(raw)
+    assert caught.value.code == "invalid_json"
+    assert caught.value.status == 400
+    with pytest.raises(RequestError) as caught:
+        refuse_duplicates(f'{{"{canary}":1,"{canary}":2}}'.encode())
+    assert canary not in caught.value.message
+
+
+@given(BODIES)
+def test_what_a_writer_makes_has_no_twins(body: dict[str, Any]) -> None:
+    refuse_duplicates(orjson.dumps(body))
+
+
+@pytest.mark.parametrize("raw", [b'{"a":1e400,"b":[{"a":1},{"a":2}]}', b"[" * 900 + b"]" * 900])
+def test_odd_but_single(raw: bytes) -> None:
+    refuse_duplicates(raw)
+
+
+def test_depth_ends_in_a_refusal() -> None:
+    with pytest.raises(RequestError, match="nested"):
+        refuse_duplicates(b"[" * 200_000 + b"]" * 200_000)

@@ -1,0 +1,115 @@
+"""Messages that Converse can hold, and the place of each that it can't."""
+
+from typing import Any
+
+import pytest
+
+from router.errors import RequestError
+from router.providers.converse_messages import messages_of
+
+PNG = "data:image/png;base64,iVBORw0KGgo="
+
+
+def call(**more: Any) -> dict[str, Any]:
+    function = {"name": "f", "arguments": "{}", **more.pop("function", {})}
+    return {"id": "c1", "type": "function", "function": function, **more}
+
+
+def user(content: Any = "hi") -> dict[str, Any]:
+    return {"role": "user", "content": content}
+
+
+def image(url: str, **more: Any) -> dict[str, Any]:
+    return user([{"type": "image_url", "image_url": {"url": url, **more}}])
+
+
+def assistant(*calls: Any, **more: Any) -> dict[str, Any]:
+    return {"role": "assistant", "content": None, "tool_calls": list(calls), **more}
+
+
+def test_an_ordinary_conversation() -> None:
+    messages = [
+        {"role": "developer", "content": "be brief"},
+        image(PNG, detail="auto"),
+        assistant(call(), refusal=None, annotations=[], audio=None, reasoning_content="hm"),
+        {"role": "tool", "tool_call_id": "c1", "name": "f", "content": "42"},
+        user([{"type": "text", "text": "and?"}]),
+    ]
+    made = messages_of(messages, tools_given=True)
+    assert [m["role"] for m in made] == ["system", "user", "assistant", "tool", "user"]
+    assert set(made[2]) == {"role", "content", "tool_calls"}
+    assert made[3] == {"role": "tool", "tool_call_id": "c1", "content": "42"}
+    assert messages[0]["role"] == "developer"
+
+
+@pytest.mark.parametrize(
+    ("messages", "place"),
+    [
+        ([], "messages"),
+        ("hi", "messages"),
+        (["hi"], "messages.0.role"),
+        ([{"role": "function", "content": "x"}], "messages.0.role"),
+        ([{"role": "system", "content": "x"}], "messages"),
+        ([user(), {"role": "system", "content": "x"}], "messages.1.role"),
+        ([{"role": "user", "content": None}], "messages.0.content"),
+        ([{"role": "user", "content": 3}], "messages.0.content"),
+        ([{**user(), "name": "bob"}], "messages.0.name"),
+        ([{**user(), "cache_control": {"type": "ephemeral"}}], "messages.0.cache_control"),
+        ([user([{"type": "guarded_text", "text": "x"}])], "messages.0.content.0"),
+        ([user([{"type": "input_audio", "input_audio": {}}])], "messages.0.content.0"),
+        ([user([{"type": "file", "file": {"file_id": "f"}}])], "messages.0.content.0"),
+        ([user([{"type": "text", "text": "x", "cache_control": {}}])],
+         "messages.0.content.0.cache_control"),
+        ([{"role": "system", "content": [{"type": "image_url", "image_url": {"url": PNG}}]}],
+         "messages.0.content.0"),
+        ([image("https://example.com/a.png")], "messages.0.content.0.image_url.url"),
+        ([image("https://example.com/base64,a.png")], "messages.0.content.0.image_url.url"),
+        ([image("s3://bucket/a.png")], "messages.0.content.0.image_url.url"),
+        ([image("data:image/svg+xml;base64,AAAA")], "messages.0.content.0.image_url.url"),
+        ([image("data:application/pdf;base64,AAAA")], "messages.0.content.0.image_url.url"),
+        ([image(PNG, format="application/pdf")], "messages.0.content.0.image_url.format"),
+        ([image(PNG, detail="high")], "messages.0.content.0.image_url.detail"),
+        ([user(), {"role": "tool", "content": "x"}], "messages.1.tool_call_id"),
+        ([user(), assistant(call(function={"arguments": '{"a":'}))],
+         "messages.1.tool_calls.0.function.arguments"),
+        ([user(), assistant(call(function={"arguments": "{}{}"}))],
+         "messages.1.tool_calls.0.function.arguments"),
+        ([user(), assistant(call(function={"arguments": "[]"}))],
+         "messages.1.tool_calls.0.function.arguments"),
+        ([user(), assistant(call(function={"name": "a.b"}))],
+         "messages.1.tool_calls.0.function.name"),
+        ([user(), assistant(call(type="custom"))], "messages.1.tool_calls.0"),
+        ([user(), assistant(call(), call())], "messages.1"),
+        ([user(), assistant(call()), {"role": "tool", "tool_call_id": "c1", "content": "1"},
+          {"role": "tool", "tool_call_id": "c1", "content": "2"}], "messages.3"),
+    ],
+)  # fmt: skip
+def test_what_can_not_be_held_is_named(messages: Any, place: str) -> None:
+    with pytest.raises(RequestError) as caught:
+        messages_of(messages, tools_given=True)
+    assert caught.value.param == place
+    assert caught.value.code == "parameter_not_allowed"
+
+
+def test_an_id_may_come_again_in_a_later_turn() -> None:
+    turn = [assistant(call()), {"role": "tool", "tool_call_id": "c1", "content": "1"}]
+    assert len(messages_of([user(), *turn, user(), *turn], tools_given=True)) == 6
+
+
+def test_tool_calls_need_tools() -> None:
+    with pytest.raises(RequestError) as caught:
+        messages_of([user(), assistant(call())], tools_given=False)
+    assert caught.value.param == "tools"
+
+
+@pytest.mark.parametrize("where", ["key", "part", "url", "arguments"])
+def test_refusals_repeat_nothing(where: str, canary: str) -> None:
+    made = {
+        "key": {**user(), f"{canary} x": 1},
+        "part": user([{"type": canary, "text": canary}]),
+        "url": image(f"https://{canary}"),
+        "arguments": assistant(call(function={"arguments": canary})),
+    }
+    with pytest.raises(RequestError) as caught:
+        messages_of([user(), made[where]], tools_given=True)
+    assert canary not in f"{caught.value!r} {caught.value} {caught.value.param}"

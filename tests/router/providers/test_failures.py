@@ -1,0 +1,126 @@
+"""What an upstream's error means, and that none of its words come along."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from router.providers.base import Kind
+from router.providers.failures import (
+    RETRY_CEILING,
+    by_status,
+    call_id,
+    openai_error,
+    openai_failure,
+    retry_after,
+)
+
+NOW = 1_795_000_000.0
+
+
+@pytest.mark.parametrize(
+    ("status", "kind"),
+    [
+        (429, Kind.LOAD), (529, Kind.LOAD), (425, Kind.LOAD),
+        (408, Kind.ILL), (424, Kind.ILL), (500, Kind.ILL), (502, Kind.ILL), (503, Kind.ILL),
+        (504, Kind.ILL), (520, Kind.ILL), (522, Kind.ILL), (524, Kind.ILL), (599, Kind.ILL),
+        (401, Kind.AUTH), (402, Kind.AUTH), (403, Kind.AUTH), (407, Kind.AUTH),
+        (404, Kind.MISSING), (405, Kind.MISSING), (501, Kind.MISSING),
+        (400, Kind.CLIENT), (413, Kind.CLIENT), (422, Kind.CLIENT),
+        (301, Kind.BAD_ANSWER), (204, Kind.BAD_ANSWER),
+    ],
+)  # fmt: skip
+def test_statuses(status: int, kind: Kind) -> None:
+    failure = openai_failure(status, (), b"<html>", NOW)
+    assert by_status(status) is failure.kind is kind
+    assert failure.status == status
+    assert failure.tries_next is not failure.clients
+
+
+def test_load_is_not_illness() -> None:
+    assert not openai_failure(429, (), b"", NOW).harms_health
+    assert not openai_failure(529, (), b"", NOW).harms_health
+    assert openai_failure(503, (), b"", NOW).harms_health
+    assert not openai_failure(400, (), b"", NOW).harms_health
+
+
+@pytest.mark.parametrize(
+    ("headers", "seconds"),
+    [
+        (((b"retry-after", b"7"),), 7.0),
+        (((b"retry-after", b"1.5"),), 1.5),
+        (((b"retry-after-ms", b"250"), (b"retry-after", b"9")), 0.25),
+        (((b"retry-after", b"-3"),), 0.0),
+        (((b"retry-after", b"86400000"),), RETRY_CEILING),
+        (((b"retry-after", b"NaN"),), None),
+        (((b"retry-after", b"inf"),), None),
+        (((b"retry-after", b"soon"),), None),
+        (((b"retry-after", b""),), None),
+        ((), None),
+        (((b"retry-after", b"Fri, 01 Jan 9999 00:00:00 GMT"),), RETRY_CEILING),
+        (((b"retry-after", b"Thu, 01 Jan 1970 00:00:00 GMT"),), 0.0),
+        (((b"retry-after", b"Thu, 99 Xxx 9999 99:99:99 GMT"),), None),
+    ],
+)
+def test_retry_after(headers: tuple[tuple[bytes, bytes], ...], seconds: float | None) -> None:
+    assert retry_after(headers, NOW) == seconds
+
+
+@given(st.binary(max_size=40))
+def test_retry_after_is_always_sane(value: bytes) -> None:
+    told = retry_after(((b"retry-after", value),), NOW)
+    assert told is None or 0 <= told <= RETRY_CEILING
+
+
+def test_context_length_keeps_the_number_only(canary: str) -> None:
+    message = (
+        f"This model's maximum context length is 1024 tokens. However, {canary} you requested "
+        "2000 tokens. http://10.0.0.8/v1?key=sk-1"
+    )
+    body = json.dumps({"error": {"message": message, "code": 400}}).encode()
+    failure = openai_failure(400, (), body, NOW)
+    assert failure.kind is Kind.CONTEXT_LENGTH
+    assert "1024 tokens" in failure.message
+    assert "2000" not in repr(failure)
+    assert canary not in repr(failure)
+
+
+def test_codes_and_parameters_out_of_the_lists_only(canary: str) -> None:
+    error = {"message": canary, "code": canary, "type": "invalid_request_error", "param": canary}
+    failure = openai_error(400, error, None)
+    assert (failure.provider_code, failure.param) == ("invalid_request_error", None)
+    error["param"] = "temperature"
+    assert "`temperature`" in openai_error(400, error, None).message
+
+
+def test_content_filter() -> None:
+    assert openai_error(400, {"code": "content_filter"}, None).kind is Kind.REFUSED
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.just("canary-x") | st.text(max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(["error", "message", "code", "type", "param", "detail", "canary-x"]),
+            inner,
+            max_size=4,
+        )
+    ),
+)
+
+
+@given(st.integers(100, 699), JSON)
+def test_no_word_of_the_upstream_comes_along(status: int, body: object) -> None:
+    failure = openai_failure(
+        status, ((b"retry-after", b"canary-x"),), json.dumps(body).encode(), NOW
+    )
+    assert "canary-x" not in repr(failure)
+
+
+def test_call_ids_are_plain_tokens() -> None:
+    assert call_id(((b"x-request-id", b"req_1-A"),), b"x-request-id") == "req_1-A"
+    assert call_id(((b"x-request-id", b"a b"),), b"x-request-id") is None
+    assert call_id(((b"x-request-id", b"a" * 81),), b"x-request-id") is None
+    assert call_id((), b"x-request-id") is None

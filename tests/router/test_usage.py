@@ -1,0 +1,57 @@
+"""Tokens as upstreams tell them."""
+
+import pytest
+
+from router.usage import Usage, estimate, read, read_bedrock
+
+
+@pytest.mark.parametrize(
+    ("told", "usage"),
+    [
+        ({"prompt_tokens": 3, "completion_tokens": 2, "total_tokens": 5}, Usage(3, 2)),
+        ({"prompt_tokens": 3, "total_tokens": 3}, Usage(3, 0)),
+        (
+            {"prompt_tokens": 9, "completion_tokens": 1,
+             "prompt_tokens_details": {"cached_tokens": 4}},
+            Usage(9, 1, 4),
+        ),
+        (
+            {"input_tokens": 9, "output_tokens": 1, "input_tokens_details": {"cached_tokens": 4}},
+            Usage(9, 1, 4),
+        ),
+        (
+            {"input_tokens": 5, "output_tokens": 1, "cache_read_input_tokens": 3,
+             "cache_creation_input_tokens": 2},
+            Usage(10, 1, 3, 2),
+        ),
+        ({"prompt_tokens": 3, "completion_tokens": 2, "cache_read_input_tokens": 1}, Usage(3, 2)),
+        ({"prompt_tokens": -1, "completion_tokens": True}, None),
+        ({}, None),
+        (None, None),
+        ("usage", None),
+    ],
+)  # fmt: skip
+def test_read(told: object, usage: Usage | None) -> None:
+    assert read(told) == usage
+
+
+@pytest.mark.parametrize(
+    ("told", "usage"),
+    [
+        ({"inputTokens": 3, "outputTokens": 2, "totalTokens": 5}, Usage(3, 2)),
+        (
+            {"inputTokens": 3, "outputTokens": 2, "cacheReadInputTokens": 10,
+             "cacheWriteInputTokens": 4},
+            Usage(17, 2, 10, 4),
+        ),
+        ({"inputTokens": 3}, None),
+        ([], None),
+    ],
+)  # fmt: skip
+def test_read_bedrock(told: object, usage: Usage | None) -> None:
+    assert read_bedrock(told) == usage
+
+
+def test_an_estimate_says_so() -> None:
+    assert estimate(9, 4) == Usage(3, 1, estimated=True)
+    assert estimate(0, 0).total == 0
