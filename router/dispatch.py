@@ -44,6 +44,8 @@ from router.vetoes import VetoBoard
 
 STATEFUL: Final = frozenset({"stored", "stored_object", "conversation", "background", "batch"})
 ANSWER_LIMIT: Final = 64 << 20
+ERROR_TIME: Final = 2.0
+"""Seconds for the body of an error: the next endpoint waits for it."""
 
 
 class Told(AttemptFailed):
@@ -220,7 +222,7 @@ class Dispatcher:
         call_id = provider.call_id(response.headers)
         until = min(sent_at + timeouts.first_byte, timeouts.deadline)
         if not 200 <= response.status < 300:
-            raise await status_refused(response, until)
+            raise await status_refused(response, min(until, self.loop_time() + ERROR_TIME))
         decoder = provider.decoder(ask, endpoint, response.headers)
         if isinstance(decoder, Failure):
             response.abort()

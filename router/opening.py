@@ -156,13 +156,10 @@ def _judge_whole(decode: WholeDecoder, body: bytes) -> Frame:
 async def _accept(
     response: OutboundResponse, media_type: bytes, until: float, clock: Callable[[], float]
 ) -> None:
-    """Status, content type and coding, before a byte of the body is believed.
-
-    An error's body has seconds, not the attempt's whole time: the next endpoint waits for it.
-    """
+    """Status, content type and coding, before a byte of the body is believed."""
     soon = min(until, clock() + _EXCERPT_TIME)
     if not 200 <= response.status < 300:
-        raise StatusRefused(response.status, response.headers, await _excerpt(response, soon))
+        raise await status_refused(response, soon)
     coding = header(response.headers, b"content-encoding")
     if coding is not None and coding.lower() != b"identity":
         raise BadAnswer("the endpoint's answer is compressed, which was not asked for")
@@ -176,7 +173,10 @@ async def _accept(
 
 
 async def status_refused(response: OutboundResponse, until: float) -> StatusRefused:
-    """The failure of an answer whose status is no success, with what its body says."""
+    """The failure of an answer whose status is no success, with what its body says.
+
+    Give it seconds, not the attempt's whole time: the next endpoint waits for it.
+    """
     return StatusRefused(response.status, response.headers, await _excerpt(response, until))
 
 
