@@ -66,8 +66,9 @@ class Heads:
     ) -> None:
         """`checkpoints.jsonl` and `checkpoint`. `held`: texts given as anchors."""
         history = list(self._history(folder))
-        latest = folder.checkpoint.read_text("utf-8", "replace") if history else ""
-        texts = [head.text for head in history]
+        present = folder.checkpoint.exists()
+        latest = folder.checkpoint.read_text("utf-8", "replace") if present else ""
+        texts = ["", *(head.text for head in history)]  # before the first there was none
         place = Place(self._log, "", 0, -1)
         if history and latest not in texts[-2:]:
             detail = "`checkpoint` is not the newest that was published"

@@ -89,7 +89,8 @@ class Folder:
         """Ids of the logs present, in order."""
         if not self.path.is_dir():
             return []
-        return sorted(path.parent.name for path in self.path.glob("*/segments"))
+        found = [*self.path.glob("*/segments"), *self.path.glob("*/checkpoints.jsonl")]
+        return sorted({path.parent.name for path in found})
 
     def snapshot(self, digest: str) -> Path:
         """Where a snapshot is kept."""

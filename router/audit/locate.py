@@ -8,6 +8,7 @@ reproduce the root, and the place is the range after the largest head that still
 
 from collections.abc import Iterator, Sequence
 from difflib import SequenceMatcher
+from itertools import zip_longest
 
 from router.audit.layout import LogFolder
 from router.audit.reading import Place
@@ -25,7 +26,7 @@ def stored_leaves(folder: LogFolder, found: Scan) -> bytes:
         {int(path.stem) for path in (folder.path / "segments").glob("*.leaves")} | counts.keys()
     )
     parts: list[bytes] = []
-    for first, following in zip(firsts, [*firsts[1:], None], strict=True):
+    for first, following in zip_longest(firsts, firsts[1:]):
         sidecar = folder.segment(first).leaves
         if sidecar.exists():
             part = sidecar.read_bytes()

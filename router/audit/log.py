@@ -255,6 +255,8 @@ class AuditLog:
 
     async def _begin(self, state: Recovered) -> None:
         opened = len(state.open)
+        # The log is there before the roster names it: one that is named and absent is a gap.
+        self._disk.close(self._disk.open(self._folder.log(self._settings.log_id).checkpoints))
         await asyncio.to_thread(self._sign_off, "start", state.frontier.size, state.frontier.root())
         await self._settle("recovery")
         if state.torn or opened:

@@ -1,7 +1,8 @@
 """What a process finds when it opens a log: cut a torn tail, rebuild what is derived.
 
 1. An empty last segment is removed (crash while rotating).
-2. Bytes after the last newline are cut: they were never acknowledged.
+2. Bytes after the last newline are cut, in the last segment and in the list of published
+   checkpoints: they were never acknowledged.
 3. The last segment is read; its first line gives the tree and the open requests before it.
 4. The newest published checkpoint must agree with what was read, else the log is damaged.
 5. Leaf hashes are written again where they differ.
@@ -43,6 +44,7 @@ class Recovered:
 
 def recover(folder: LogFolder, origin: str, disk: Disk) -> Recovered:
     """Read the end of a log. Raises LogDamaged when it contradicts itself or its checkpoint."""
+    _mend(folder, disk)  # 2
     published = _published(folder, origin)
     segment, data, torn = _last_segment(folder, disk)
     if segment is None:
@@ -70,6 +72,14 @@ def _last_segment(folder: LogFolder, disk: Disk) -> tuple[Segment | None, bytes,
             disk.truncate(segment.path, len(data) - cut)
         return segment, data[: len(data) - cut], torn
     return None, b"", torn
+
+
+def _mend(folder: LogFolder, disk: Disk) -> None:
+    if folder.checkpoints.exists():
+        data = folder.checkpoints.read_bytes()
+        torn = complete_lines(data)[1]
+        if torn:
+            disk.truncate(folder.checkpoints, len(data) - torn)
 
 
 def _drop(segment: Segment, disk: Disk) -> None:

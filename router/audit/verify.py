@@ -29,7 +29,7 @@ from router.audit.receipt import Receipt
 from router.audit.roster import NO_LINE, RosterLine, read_roster
 from router.audit.scan import Scan, scan
 from router.audit.structure import Structure
-from router.audit.verdict import Anchor, Fault, Finding, LogVerdict, Verdict
+from router.audit.verdict import Anchor, Finding, LogVerdict, Verdict
 
 
 def verify(

@@ -71,7 +71,7 @@ class Vandal:
         lines.insert(at, lines[source])
         segment.path.write_bytes(b"".join(lines))
         # A copy right after its original reads as the copy either way.
-        first = at + next(n for n, line in enumerate(lines[at + 1 :] + [b""]) if line != lines[at])
+        first = at + next(n for n, line in enumerate([*lines[at + 1 :], b""]) if line != lines[at])
         return Fault("duplicate", segment.first + first)
 
     def truncate(self) -> Fault:
