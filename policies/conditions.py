@@ -1,0 +1,215 @@
+"""Three-valued conditions over a request's attributes and, symbolically, over the candidate.
+
+What the candidate is becomes known only when an endpoint is looked at: until then a
+condition over the served model, the provider or the tier is UNKNOWN.
+
+| p       | q       | all     | any     | not p   |
+|---------|---------|---------|---------|---------|
+| TRUE    | UNKNOWN | UNKNOWN | TRUE    | FALSE   |
+| UNKNOWN | UNKNOWN | UNKNOWN | UNKNOWN | UNKNOWN |
+| FALSE   | UNKNOWN | FALSE   | UNKNOWN | TRUE    |
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from typing_extensions import override
+
+from policies.attributes import Attributes, Truth
+from regions.model import Tier
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """What a rule may ask of an endpoint: the model it serves, its provider, its tier."""
+
+    endpoint: str
+    model: str
+    provider: str
+    tier: Tier
+
+    def get(self, key: str) -> str:
+        """The value a condition compares with, for `served_model`, `provider` or `tier`."""
+        if key == "served_model":
+            return self.model
+        return self.provider if key == "provider" else self.tier.label
+
+
+class Condition(ABC):
+    """Something a rule may ask of a request and a candidate."""
+
+    __slots__ = ()
+
+    @property
+    @abstractmethod
+    def needs_candidate(self) -> bool:
+        """Whether any part of it asks about the candidate."""
+
+    @abstractmethod
+    def truth(self, facts: Attributes, candidate: Candidate | None) -> Truth:
+        """Its truth for this request; `candidate=None` leaves the candidate unknown."""
+
+    @abstractmethod
+    def leaves(self) -> Iterator[Is | CandidateIs]:
+        """Every comparison in it."""
+
+    @abstractmethod
+    def describe(self) -> str:
+        """One line, as in `data_class: health`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Is(Condition):
+    """One of `values` is among the attribute's values."""
+
+    attribute: str
+    values: frozenset[str]
+
+    @property
+    @override
+    def needs_candidate(self) -> bool:
+        return False
+
+    @override
+    def truth(self, facts: Attributes, candidate: Candidate | None) -> Truth:
+        return facts[self.attribute].has_any(self.values)
+
+    @override
+    def leaves(self) -> Iterator[Is | CandidateIs]:
+        yield self
+
+    @override
+    def describe(self) -> str:
+        return f"{self.attribute}: {_listed(self.values)}"
+
+
+@dataclass(frozen=True, slots=True)
+class CandidateIs(Condition):
+    """The candidate's `served_model`, `provider` or `tier` is one of `values`."""
+
+    key: str
+    values: frozenset[str]
+
+    @property
+    @override
+    def needs_candidate(self) -> bool:
+        return True
+
+    @override
+    def truth(self, facts: Attributes, candidate: Candidate | None) -> Truth:
+        if candidate is None:
+            return Truth.UNKNOWN
+        return Truth.TRUE if candidate.get(self.key) in self.values else Truth.FALSE
+
+    @override
+    def leaves(self) -> Iterator[Is | CandidateIs]:
+        yield self
+
+    @override
+    def describe(self) -> str:
+        return f"{self.key}: {_listed(self.values)}"
+
+
+@dataclass(frozen=True, slots=True)
+class AllOf(Condition):
+    """Every part holds; without parts it always does."""
+
+    parts: tuple[Condition, ...] = ()
+
+    @property
+    @override
+    def needs_candidate(self) -> bool:
+        return any(part.needs_candidate for part in self.parts)
+
+    @override
+    def truth(self, facts: Attributes, candidate: Candidate | None) -> Truth:
+        return min((p.truth(facts, candidate) for p in self.parts), default=Truth.TRUE)
+
+    @override
+    def leaves(self) -> Iterator[Is | CandidateIs]:
+        for part in self.parts:
+            yield from part.leaves()
+
+    @override
+    def describe(self) -> str:
+        return " and ".join(f"({p.describe()})" for p in self.parts) or "always"
+
+
+@dataclass(frozen=True, slots=True)
+class AnyOf(Condition):
+    """At least one part holds; without parts none does."""
+
+    parts: tuple[Condition, ...]
+
+    @property
+    @override
+    def needs_candidate(self) -> bool:
+        return any(part.needs_candidate for part in self.parts)
+
+    @override
+    def truth(self, facts: Attributes, candidate: Candidate | None) -> Truth:
+        return max((p.truth(facts, candidate) for p in self.parts), default=Truth.FALSE)
+
+    @override
+    def leaves(self) -> Iterator[Is | CandidateIs]:
+        for part in self.parts:
+            yield from part.leaves()
+
+    @override
+    def describe(self) -> str:
+        return " or ".join(f"({p.describe()})" for p in self.parts) or "never"
+
+
+@dataclass(frozen=True, slots=True)
+class Not(Condition):
+    """The part does not hold. Only over attributes that nobody can claim (law 5)."""
+
+    part: Condition
+
+    @property
+    @override
+    def needs_candidate(self) -> bool:
+        return self.part.needs_candidate
+
+    @override
+    def truth(self, facts: Attributes, candidate: Candidate | None) -> Truth:
+        return Truth(2 - self.part.truth(facts, candidate))
+
+    @override
+    def leaves(self) -> Iterator[Is | CandidateIs]:
+        return self.part.leaves()
+
+    @override
+    def describe(self) -> str:
+        return f"not ({self.part.describe()})"
+
+
+ALWAYS: Final = AllOf()
+
+
+def negated_leaves(condition: Condition, under: bool = False) -> Iterator[Is | CandidateIs]:
+    """Every comparison that stands under a `not`: none of them may be over a claimable one."""
+    if isinstance(condition, Not):
+        yield from negated_leaves(condition.part, under=True)
+    elif isinstance(condition, AllOf | AnyOf):
+        for part in condition.parts:
+            yield from negated_leaves(part, under)
+    elif under:
+        yield from condition.leaves()
+
+
+def open_attributes(condition: Condition, facts: Attributes) -> frozenset[str]:
+    """The attributes whose openness leaves a comparison of this condition unknown."""
+    return frozenset(
+        leaf.attribute
+        for leaf in condition.leaves()
+        if isinstance(leaf, Is) and leaf.truth(facts, None) is Truth.UNKNOWN
+    )
+
+
+def _listed(values: frozenset[str]) -> str:
+    return next(iter(values)) if len(values) == 1 else f"[{', '.join(sorted(values))}]"

@@ -1,0 +1,189 @@
+"""The words of the policy side: grants, rules, tenants, apps, models, and the policy itself.
+
+Everything here is frozen and belongs to one catalog. `policies.loader` builds it from
+files; tests build it directly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from policies.attributes import Declaration, State
+from policies.conditions import ALWAYS, Condition
+from policies.obligations import AnyObligation
+from policies.timed import Timed, always
+from regions.atlas import Atlas
+from regions.countries import Countries
+from regions.document import Mark
+from regions.model import Endpoint, Tier
+from regions.places import Boundary
+
+if TYPE_CHECKING:
+    from policies.statements import Ensure, Statement
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """The only source of places: what a tenant may use, on three axes."""
+
+    process: Timed[Boundary]
+    retain: Timed[Boundary]
+    operate: Timed[Countries]
+
+    @classmethod
+    def within(
+        cls,
+        process: Timed[Boundary],
+        retain: Timed[Boundary] | None = None,
+        operate: Timed[Countries] | None = None,
+    ) -> Grant:
+        """A grant with the defaults: `retain` is `process`, `operate` is any."""
+        return cls(process, retain or process, operate or always(Countries.any()))
+
+
+@dataclass(frozen=True, slots=True)
+class Prefer:
+    """An ordered list of sets: a later one opens when the earlier ones give nothing.
+
+    An endpoint in none of the sets never opens: end with `worldwide` to let the rest in.
+    With `spill` a full set counts as giving nothing. The sets have no `until`: when an
+    earlier one lapsed a later one would open, and time only narrows.
+    """
+
+    sets: tuple[Boundary, ...]
+    spill: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A condition and what holds when it is not known to be false.
+
+    `condition` is `when` and not `unless`. `dry_run_until` is the time, in seconds since
+    the epoch, from which the rule applies; `None` for a rule that applies already.
+    `row` is the match table's row a rule was expanded from.
+    """
+
+    name: str
+    condition: Condition = ALWAYS
+    process: Timed[Boundary] | None = None
+    retain: Timed[Boundary] | None = None
+    operate: Timed[Countries] | None = None
+    require: frozenset[str] = frozenset()
+    obligations: tuple[AnyObligation, ...] = ()
+    prefer: Prefer | None = None
+    because: str = ""
+    review_by: float | None = None
+    dry_run_until: float | None = None
+    mark: Mark | None = None
+    row: str = ""
+    baseline: bool = False
+
+    def is_dry(self, now: float) -> bool:
+        """Whether the rule is only tried out at `now`."""
+        return self.dry_run_until is not None and now < self.dry_run_until
+
+    @property
+    def narrows(self) -> bool:
+        """Whether it bounds an axis at all."""
+        return any(axis is not None for axis in (self.process, self.retain, self.operate))
+
+
+@dataclass(frozen=True, slots=True)
+class Rate:
+    """`amount` per `seconds`."""
+
+    amount: int
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """A tenant's own limits; `None` is without limit."""
+
+    requests: Rate | None = None
+    tokens: Rate | None = None
+    concurrency: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Tenant:
+    """Whose requests these are. Without a grant nothing is allowed."""
+
+    name: str
+    grant: Grant | None = None
+    attributes: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    models: frozenset[str] | None = None
+    limits: Limits = Limits()
+    weight: int = 1
+    mark: Mark | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class App:
+    """A caller; for `trusted` attributes its header and body are authoritative."""
+
+    name: str
+    trusted: frozenset[str] = frozenset()
+    attributes: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    mark: Mark | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """The public name an application sends, and its endpoints by tier."""
+
+    name: str
+    tiers: Mapping[Tier, tuple[str, ...]]
+    grade: str = "observe"
+    mark: Mark | None = None
+
+    @property
+    def substitutable(self) -> bool:
+        """Whether a smaller tier may answer: two tiers and `grade: on`."""
+        return self.grade == "on" and len(self.tiers) > 1
+
+    @property
+    def highest(self) -> Tier:
+        """The largest tier it has."""
+        return max(self.tiers)
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """Everything decisions depend on, and its digest.
+
+    Attributes:
+        atlas: the catalog's places, which every boundary here belongs to.
+        digest: SHA-256 (hex) over the canonical content and the catalog's digest.
+        declared: attributes by name.
+        rules: in the order they were read, which never matters.
+    """
+
+    atlas: Atlas
+    digest: str = ""
+    declared: Mapping[str, Declaration] = field(default_factory=dict)
+    tenants: Mapping[str, Tenant] = field(default_factory=dict)
+    apps: Mapping[str, App] = field(default_factory=dict)
+    models: Mapping[str, Model] = field(default_factory=dict)
+    endpoints: Mapping[str, Endpoint] = field(default_factory=dict)
+    boundaries: Mapping[str, Timed[Boundary]] = field(default_factory=dict)
+    rules: tuple[Rule, ...] = ()
+    statements: tuple[Statement, ...] = ()
+    ensures: tuple[Ensure, ...] = ()
+
+    def trusted(self, app: str | None) -> frozenset[str]:
+        """The attributes a calling app is trusted for."""
+        known = self.apps.get(app) if app is not None else None
+        return known.trusted if known is not None else frozenset()
+
+    def candidates(self, model: str) -> tuple[tuple[Tier, Endpoint], ...]:
+        """A model's endpoints with their tiers, lowest tier first, in the written order."""
+        tiers = sorted(self.models[model].tiers.items())
+        return tuple((tier, self.endpoints[name]) for tier, names in tiers for name in names)
+
+
+def single(value: str | None) -> State:
+    """The state of a built-in attribute: exactly this value, or none at all."""
+    return State(frozenset() if value is None else frozenset({value}), closed=True)

@@ -1,0 +1,101 @@
+"""Laws 4 and 5, and the outer bound: not knowing is never better than knowing."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from random import Random
+
+from policies.attributes import CLAIMED, Attributes, State, Supplied, is_authoritative
+from policies.conditions import ALWAYS, Is
+from policies.eligibility import Excluded, judge
+from policies.engine import decide
+from policies.outer import outer_bound
+from tests.laws import oracle
+from tests.laws.worlds import DECLARED, World, chance, law, make_world, some
+
+
+def law_4_open_is_never_better(rnd: Random) -> None:
+    """For any closed set containing its values, on the level of attribute states."""
+    world = make_world(rnd)
+    states: dict[str, State] = {}
+    closed: dict[str, State] = {}
+    for name, declared in DECLARED.items():
+        values = frozenset(some(rnd, sorted(declared.values), 0, 2))
+        wider = values | frozenset(some(rnd, sorted(declared.values), 0, 2))
+        states[name] = State(values, closed=False)
+        closed[name] = State(wider, closed=True)
+        if chance(rnd, 50):
+            states[name] = closed[name]
+    _never_wider(world, Attributes(states), Attributes(closed))
+
+
+def law_4_opening_is_never_better(rnd: Random) -> None:
+    """A classifier that did not finish never allows more than one that did."""
+    world = make_world(rnd)
+    wider = replace(world, opened=world.opened | frozenset(some(rnd, DECLARED, 1, 3)))
+    _never_wider(world, wider.attributes, world.attributes)
+
+
+def law_5_a_claim_never_widens(rnd: Random) -> None:
+    world = make_world(rnd)
+    trusted = world.policy.trusted(world.app)
+    claimable = [d for d in DECLARED.values() if d.claimable]
+    declared = rnd.choice(claimable)
+    sources = [s for s in declared.sources if not is_authoritative(s)]
+    source = rnd.choice(sorted(sources))
+    if source in CLAIMED and declared.name in trusted:
+        return  # from a trusted app it is no claim
+    values = tuple(some(rnd, sorted(declared.values), 1, 2))
+    claim = Supplied(declared.name, values, source)
+    more = replace(world, supplied=(*world.supplied, claim))
+    _never_wider(world, more.attributes, world.attributes)
+
+
+def _never_wider(world: World, one: Attributes, other: Attributes) -> None:
+    narrow = decide(world.policy, replace(world.ask, attributes=one), world.now)
+    wide = decide(world.policy, replace(world.ask, attributes=other), world.now)
+    for place in world.places:
+        assert oracle.no_wider(narrow.allowed(place.candidate), wide.allowed(place.candidate))
+
+
+def outer_bound_is_never_wrong(rnd: Random) -> None:
+    """An early 421 implies that the full decision excludes this router."""
+    world = make_world(rnd)
+    early = tuple(s for s in world.supplied if s.source != "body" and ":" not in s.source)
+    bound = outer_bound(world.policy, world.tenant, world.app, early, world.now, world.purpose)
+    decision = decide(world.policy, world.ask, world.now)
+    assert not decision.common.process.sure & ~bound.sure
+    if bound.contains(world.atlas.place(world.router)):
+        return
+    for place in world.places:
+        found = judge(
+            decision, place.candidate, place.endpoint, place.footprint, world.router, world.now
+        )
+        assert isinstance(found, Excluded)
+        assert "router_outside" in found.codes
+
+
+def outer_bound_counts_what_is_known(rnd: Random) -> None:
+    """The grant, unconditional rules, and rules true by key or header are in it."""
+    world = make_world(rnd)
+    early = tuple(s for s in world.supplied if s.source != "body" and ":" not in s.source)
+    said = {(s.name, v) for s in early for v in s.values}
+    bound = outer_bound(world.policy, world.tenant, world.app, early, world.now, world.purpose)
+    process = world.bounds.get(f"grant:{world.tenant}", (None, None, None))[0]
+    if process is not None:
+        assert not bound.sure & ~process.naive(world.now).sure
+    for rule in world.policy.rules:
+        made = world.bounds[rule.name][0]
+        known = rule.condition == ALWAYS or (
+            isinstance(rule.condition, Is)
+            and any((rule.condition.attribute, v) in said for v in rule.condition.values)
+        )
+        if made is not None and known and not rule.is_dry(world.now):
+            assert not bound.sure & ~made.naive(world.now).sure
+
+
+test_law_4_states = law(law_4_open_is_never_better)
+test_law_4_opening = law(law_4_opening_is_never_better)
+test_law_5 = law(law_5_a_claim_never_widens)
+test_outer_bound = law(outer_bound_is_never_wrong)
+test_outer_bound_counts = law(outer_bound_counts_what_is_known)
