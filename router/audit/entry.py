@@ -117,33 +117,35 @@ def microseconds(time: float) -> int:
 
 
 def entry_line(entry: Entry, nonce: bytes, reference: Callable[[Interned], int]) -> bytes:
-    """The line of an entry. `reference` gives the index of an interned value's line."""
+    """The line of an entry. `nonce` as text, see `nonce_text`; `reference` gives the index of an
+    interned value's line."""
     _check_head(entry)
-    body = dict(entry.body)
-    _closed(body, 0, nested=True)
+    body = entry.body
+    _closed_object(body, 0, nested=True)
     if entry.shared is not None:
-        body["@"] = reference(entry.shared)
-    head: dict[str, Json] = {
-        "b": body,
-        "k": entry.kind,
-        "n": _nonce(nonce),
-        "r": entry.id,
-        "t": microseconds(entry.time),
-    }
+        body = {**body, "@": reference(entry.shared)}
 
     def stand_in(value: object) -> object:
         if isinstance(value, Interned):
             return {"@": reference(value)}
         raise TypeError(type(value).__name__)
 
-    return _sized(canonical(head, stand_in))
+    # Kind, nonce and id need no escaping, and the names are in order: this is canonical.
+    return _sized(
+        b'{"b":%b,"k":"%b","n":"%b","r":"%b","t":%d}'
+        % (
+            canonical(body, stand_in),
+            entry.kind.encode(),
+            nonce,
+            entry.id.encode(),
+            microseconds(entry.time),
+        )
+    )
 
 
 def intern_line(index: int, value: Interned, nonce: bytes) -> bytes:
-    """The line that holds an interned value."""
-    return _sized(
-        b'{"i":%d,"k":"intern","n":"%b","v":%b}' % (index, _nonce(nonce).encode(), value.text)
-    )
+    """The line that holds an interned value; `nonce` as text."""
+    return _sized(b'{"i":%d,"k":"intern","n":"%b","v":%b}' % (index, nonce, value.text))
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +167,7 @@ class SegmentStart:
                 "i": self.index,
                 "k": "segment",
                 "l": self.log,
-                "n": _nonce(self.nonce),
+                "n": self.nonce.decode(),
                 "o": still_open,
                 "p": [peak.hex() for peak in peaks],
                 "t": microseconds(self.time),
@@ -173,10 +175,11 @@ class SegmentStart:
         )
 
 
-def _nonce(nonce: bytes) -> str:
+def nonce_text(nonce: bytes) -> bytes:
+    """A 16-byte nonce as the 22 characters that lines hold."""
     if len(nonce) != NONCE_BYTES:
         raise EntryRefused(f"a nonce has {NONCE_BYTES} bytes")
-    return b2a_base64(nonce, newline=False)[:22].decode()
+    return b2a_base64(nonce, newline=False)[:22]
 
 
 def _sized(line: bytes) -> bytes:
@@ -205,17 +208,17 @@ def _closed(value: object, depth: int, *, nested: bool) -> None:
         return
     if depth > MAX_DEPTH:
         raise EntryRefused(f"the body is nested deeper than {MAX_DEPTH}")
-    if isinstance(value, dict):
+    if type(value) is dict:
         _closed_object(value, depth, nested=nested)
-    elif isinstance(value, list | tuple):
+    elif type(value) is list or type(value) is tuple:
         for item in value:
             if type(item) not in _SCALARS:
                 _closed(item, depth + 1, nested=nested)
-    elif not (nested and isinstance(value, Interned)):
+    elif not (nested and type(value) is Interned):
         raise EntryRefused(f"the log holds no `{type(value).__name__}` here")
 
 
-def _closed_object(value: Mapping[object, object], depth: int, *, nested: bool) -> None:
+def _closed_object(value: Mapping[str, object], depth: int, *, nested: bool) -> None:
     for name, item in value.items():
         if type(name) is not str or not name.isascii() or name == "@":
             raise EntryRefused(f"`{name}` can't be a name: use ASCII other than `@`")

@@ -15,6 +15,7 @@ from router.audit.entry import (
     SegmentStart,
     entry_line,
     intern_line,
+    nonce_text,
 )
 from router.audit.errors import EntryRefused
 from router.audit.recovery import Recovered
@@ -108,6 +109,6 @@ class Intake:
         if not self._nonces:
             drawn = self._entropy(NONCE_BYTES * _NONCES_DRAWN)
             self._nonces = [
-                drawn[at : at + NONCE_BYTES] for at in range(0, len(drawn), NONCE_BYTES)
+                nonce_text(drawn[at : at + NONCE_BYTES]) for at in range(0, len(drawn), NONCE_BYTES)
             ]
         return self._nonces.pop()

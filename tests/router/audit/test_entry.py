@@ -15,11 +15,12 @@ from router.audit.entry import (
     entry_line,
     intern_line,
     keyed_digest,
+    nonce_text,
 )
 from router.audit.errors import EntryRefused
 from router.audit.lines import EntryLine, parse_line
 
-NONCE = bytes(range(16))
+NONCE = nonce_text(bytes(range(16)))
 names = st.text(st.characters(min_codepoint=32, max_codepoint=126), max_size=8).filter(
     lambda name: name != "@"
 )
@@ -145,4 +146,4 @@ def test_keyed_digests_differ_by_key_and_text() -> None:
 
 def test_a_nonce_has_sixteen_bytes() -> None:
     with pytest.raises(EntryRefused):
-        entry_line(Entry("heartbeat", "", 1, {}), b"short", lambda _: 0)
+        nonce_text(b"short")

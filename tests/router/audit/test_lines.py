@@ -13,12 +13,13 @@ from router.audit.lines import (
 )
 
 N = "AAECAwQFBgcICQoLDA0ODw"
+NONCE = N.encode()
 ENTRY: dict[str, Value] = {"b": {"a": 1}, "k": "decision", "n": N, "r": "r1", "t": 5}
 
 
 def test_each_form_is_recognised() -> None:
     assert parse_line(canonical({"i": 3, "k": "intern", "n": N, "v": [1]})) == InternLine(3, [1])
-    start = SegmentStart("eu-1", 2, 1.0, [("r1", 1)], bytes(16))
+    start = SegmentStart("eu-1", 2, 1.0, [("r1", 1)], NONCE)
     assert parse_line(start.line([bytes(32)])) == SegmentLine(
         "eu-1", 2, 1_000_000, (("r1", 1),), (bytes(32),)
     )
@@ -39,7 +40,7 @@ def test_any_other_field_is_refused(change: dict[str, Value]) -> None:
     [{"f": 2}, {"o": {}}, {"o": [["r1"]]}, {"o": [[1, 1]]}, {"p": []}, {"p": ["00"]}, {"i": -1}],
 )
 def test_any_other_segment_line_is_refused(change: dict[str, Value]) -> None:
-    good = orjson.loads(SegmentStart("eu-1", 1, 1.0, [], bytes(16)).line([bytes(32)]))
+    good = orjson.loads(SegmentStart("eu-1", 1, 1.0, [], NONCE).line([bytes(32)]))
     with pytest.raises(LineInvalid):
         parse_line(canonical({**good, **change}))
 

@@ -21,8 +21,9 @@ from tests.router.audit.faultydisk import Died, FaultyDisk, QuickDisk, dies_at
 from tests.router.audit.logbox import LogBox
 
 KILLS = 24
-LINES = [entry_line(Entry("heartbeat", "", n, {}), bytes(16), lambda _: 0) for n in range(9)]
-START = SegmentStart("eu-1", 0, 0.0, (), bytes(16))
+NONCE = b"A" * 22
+LINES = [entry_line(Entry("heartbeat", "", n, {}), NONCE, lambda _: 0) for n in range(9)]
+START = SegmentStart("eu-1", 0, 0.0, (), NONCE)
 
 
 def writer(box: LogBox, disk: QuickDisk) -> Writer:
@@ -41,7 +42,7 @@ def test_a_batch_is_lines_hashes_and_one_signed_head(box: LogBox) -> None:
     assert written.checkpoint.signed_by([box.key])
     assert segment(box, 0).split(b"\n")[1:-1] == LINES[:3]
     assert list(written.leaves[1:]) == [leaf_hash(line) for line in LINES[:3]]
-    later = SegmentStart("eu-1", 4, 0.0, (), bytes(16))
+    later = SegmentStart("eu-1", 4, 0.0, (), NONCE)
     assert one.write(Batch(LINES[3:4], later, publish=True)).first == 4
     assert segment(box, 4).split(b"\n")[1:-1] == LINES[3:4]
     assert (box.folder / "eu-1" / "checkpoint").exists()

@@ -1,0 +1,222 @@
+"""What the region log costs: `python -m bench.audit [--seconds N] [--dir FOLDER] [--json]`.
+
+* entries per second, by how many clients wait together (one group per sync);
+* CPU µs per request (decision and outcome entry), all threads, and again per step;
+* added latency of `commit`, p50 and p99, log on and off in one run;
+* bytes per request, median over requests, all lines that belong to one included;
+* verify speed; terabytes per year at 1,000 requests per second.
+
+A clock that is read once per request and `os.urandom` are part of the cost. Latency depends on the
+disk below `--dir` more than on anything here.
+"""
+
+import argparse
+import asyncio
+import json
+import os
+import statistics
+import sys
+import sysconfig
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from router.audit.entry import Entry, Interned, Json, keyed_digest
+from router.audit.log import AuditLog, LogSettings
+from router.audit.note import create_signing_key, read_public_key
+from router.audit.verify import verify
+
+YEAR = 365 * 24 * 3600
+_CASES = 60  # distinct (tenant, attributes, policy) combinations in flight
+
+_TENANT_KEY = b"k" * 32
+
+
+def cases() -> list[Interned]:
+    """What repeats between requests: whole decisions but for plan, score and content digest."""
+    return [
+        Interned(
+            {
+                "tenant": f"tenant-{number % 12}",
+                "app": "crm",
+                "key": f"k-{number:04d}",
+                "router": {"id": "eu-1", "region": "aws:eu-central-1"},
+                "attributes": {"data_class": {"values": ["health"], "origin": "header"}},
+                "policy": "9f" * 32,
+                "snapshot": None,
+                "applied": [{"rule": "health-in-eu", "because": "GDPR Art. 9, 44"}],
+                "allowed": {"process": ["DE", "FR", "IE", "SE"], "retain": ["DE"], "operate": []},
+                "excluded": [[f"us-{at}", "process_outside"] for at in range(8)],
+                "model": "assistant",
+                "plan": ["fra-small", "fra-large", "sonnet-eu"],
+                "tier": "small",
+            }
+        )
+        for number in range(_CASES)
+    ]
+
+
+ATTEMPT = [
+    Interned(
+        {
+            "endpoint": endpoint,
+            "footprint": {"process": ["self:fra1"], "retain": [], "operate": ["DE"]},
+            "recipient": "Example GmbH",
+            "place": "self:fra1",
+            "status": 200,
+        }
+    )
+    for endpoint in ("fra-small", "fra-large")
+]
+
+
+def decision(number: int, case: Interned, now: float) -> Entry:
+    """A decision entry as a real request has one."""
+    body: dict[str, Json] = {"content": keyed_digest(_TENANT_KEY, b"prompt"), "score": number % 97}
+    return Entry("decision", f"{number:022d}", now, body, case)
+
+
+def outcome(number: int, now: float) -> Entry:
+    """The outcome of one answered attempt."""
+    body: dict[str, Json] = {
+        "attempts": [ATTEMPT[number % 2]],
+        "tokens": [number % 4000, number % 700],
+        "price": number % 90_000,
+        "ms": [number % 400, number % 9000],
+        "status": "ok",
+    }
+    return Entry("outcome", f"{number:022d}", now, body)
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """One measured level of concurrency."""
+
+    clients: int
+    requests_per_s: float
+    entries_per_group: float
+    cpu_us_per_request: float
+    commit_p50_us: float
+    commit_p99_us: float
+    off_p50_us: float
+    off_cpu_us_per_request: float
+
+
+async def level(root: Path, clients: int, seconds: float) -> Load:
+    """`clients` closed loops, each: commit a decision, then record its outcome."""
+    settings = LogSettings(root / f"c{clients}", "bench", root / "log.key")
+    log = await AuditLog.open(settings, clock=time.time, entropy=os.urandom)
+    known, times = cases(), list[float]()
+    groups = set[str]()
+    stop = time.perf_counter() + seconds
+    numbers = iter(range(100_000_000))
+
+    async def client() -> None:
+        while time.perf_counter() < stop:
+            number = next(numbers)
+            entry = decision(number, known[number % _CASES], time.time())
+            began = time.perf_counter()
+            committed = await log.commit(entry, None)
+            times.append(time.perf_counter() - began)
+            groups.add(committed.receipt.checkpoint)
+            log.record(outcome(number, time.time()))
+
+    cpu, wall = time.process_time(), time.perf_counter()
+    await asyncio.gather(*(client() for _ in range(clients)))
+    cpu, wall = time.process_time() - cpu, time.perf_counter() - wall
+    off_p50, off_cpu = await level_off(clients, min(seconds, 0.5))
+    await log.close()
+    ordered, done = sorted(times), len(times)
+    return Load(
+        clients,
+        round(done / wall),
+        round(2 * done / max(1, len(groups)), 1),
+        round((cpu / done - off_cpu) * 1e6, 1),
+        round(ordered[done // 2] * 1e6, 1),
+        round(ordered[done * 99 // 100] * 1e6, 1),
+        round(off_p50 * 1e6, 1),
+        round(off_cpu * 1e6, 1),
+    )
+
+
+async def level_off(clients: int, seconds: float) -> tuple[float, float]:
+    """The same loops with a log that does nothing: p50 seconds and CPU seconds per request."""
+    known, times = cases(), list[float]()
+    numbers = iter(range(100_000_000))
+    stop = time.perf_counter() + seconds
+
+    async def client() -> None:
+        while time.perf_counter() < stop:
+            number = next(numbers)
+            decision(number, known[number % _CASES], time.time())
+            began = time.perf_counter()
+            await asyncio.sleep(0)
+            times.append(time.perf_counter() - began)
+            outcome(number, time.time())
+
+    cpu = time.process_time()
+    await asyncio.gather(*(client() for _ in range(clients)))
+    return statistics.median(times), (time.process_time() - cpu) / len(times)
+
+
+def sizes(folder: Path) -> Mapping[str, float]:
+    """Bytes per request on disk: median of decision + outcome lines, and means with the rest."""
+    by_request: dict[str, int] = {}
+    segments = leaves = 0
+    for path in folder.glob("*/segments/*.jsonl"):
+        data = path.read_bytes()
+        segments += len(data)
+        leaves += path.with_suffix(".leaves").stat().st_size
+        for line in data.splitlines():
+            entry = json.loads(line)
+            if entry.get("r"):
+                by_request[entry["r"]] = by_request.get(entry["r"], 0) + len(line) + 1
+    return {
+        "median_bytes_per_request": statistics.median(by_request.values()),
+        "mean_with_interned": round(segments / len(by_request), 1),
+        "mean_with_leaf_hashes": round((segments + leaves) / len(by_request), 1),
+        "tb_per_year_at_1000_rps": round(segments / len(by_request) * 1000 * YEAR / 1e12, 2),
+    }
+
+
+def verify_speed(folder: Path, key_file: Path) -> Mapping[str, float]:
+    """Lines and megabytes per second of a full offline verification."""
+    began = time.perf_counter()
+    verdict = verify(folder, public_keys=[read_public_key(key_file.read_text())])
+    took = time.perf_counter() - began
+    if not verdict.ok:
+        raise SystemExit(f"the log of the benchmark does not verify: {verdict.all_findings[:3]}")
+    data = sum(path.stat().st_size for path in folder.glob("*/segments/*.jsonl"))
+    lines = sum(log.size for log in verdict.logs)
+    return {"lines_per_s": round(lines / took), "mb_per_s": round(data / took / 1e6, 1)}
+
+
+def run(root: Path, seconds: float, levels: Sequence[int]) -> Mapping[str, object]:
+    """Everything, below `root`."""
+    create_signing_key(root / "log.key")
+    loads = [asyncio.run(level(root, clients, seconds)) for clients in levels]
+    last = root / f"c{levels[-1]}"
+    return {
+        "python": sys.version.split()[0],
+        "config_args": sysconfig.get_config_var("CONFIG_ARGS"),
+        "cpus": os.cpu_count(),
+        "loads": [asdict(load) for load in loads],
+        "size": sizes(last),
+        "verify": verify_speed(last, root / "log.key"),
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="what the region log costs")
+    parser.add_argument("--seconds", type=float, default=3.0)
+    parser.add_argument("--dir", type=Path, default=None)
+    parser.add_argument("--clients", type=int, nargs="+", default=[1, 16, 64])
+    given = parser.parse_args()
+    with tempfile.TemporaryDirectory(dir=given.dir) as folder:
+        print(json.dumps(run(Path(folder), given.seconds, given.clients), indent=2))
+
+
+if __name__ == "__main__":
+    main()
