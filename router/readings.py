@@ -13,6 +13,7 @@ from typing import NamedTuple
 import orjson
 
 from router.frames import Frame, StreamError
+from router.mould import Mould
 from router.sse import EVENT_LIMIT, Event, Scanner
 
 Object = Mapping[str, object]
@@ -29,6 +30,7 @@ class Reading(NamedTuple):
 
 
 Reader = Callable[[Object], Reading]
+_CONTENT = Reading(content=True)
 _BROKEN = frozenset(("error", "abort"))
 _RESPONSE_ENDS = frozenset(("response.completed", "response.incomplete", "response.failed"))
 
@@ -62,7 +64,9 @@ def read_chat(document: Object) -> Reading:
 def _chat_content(choice: Object) -> bool:
     delta = choice.get("delta") or choice.get("message")
     if isinstance(delta, dict):
-        return any(value for key, value in delta.items() if key != "role")
+        return bool(delta.get("content")) or any(
+            value for key, value in delta.items() if key != "role"
+        )
     return bool(choice.get("text"))
 
 
@@ -185,9 +189,14 @@ class SseDecoder:
         self._reader = reader
         self._model = model
         self._scanner = Scanner(limit)
+        self._mould = Mould()
 
     def feed(self, data: bytes) -> list[Frame]:
         """See `Decoder`."""
+        if not self._scanner.pending:
+            cast = self._mould.cast(data)
+            if cast is not None:
+                return [Frame(cast, content=True)]
         return self._frames(self._scanner.feed(data))
 
     def finish(self) -> list[Frame]:
@@ -210,6 +219,9 @@ class SseDecoder:
         return frames
 
     def _frame(self, event: Event) -> Frame | None:
+        cast = self._mould.cast(event.raw)
+        if cast is not None:
+            return Frame(cast, content=True)
         try:
             document = orjson.loads(event.data)
         except orjson.JSONDecodeError:
@@ -220,7 +232,10 @@ class SseDecoder:
         if self._model is not None:
             spliced = self._model.splice(raw, document)
             raw = _rewritten(event, self._model, document) if spliced is None else spliced
-        return Frame(raw, *self._reader(document))
+        reading = self._reader(document)
+        if reading == _CONTENT:
+            self._mould.learn(event.raw, raw)
+        return Frame(raw, *reading)
 
 
 def _rewritten(event: Event, model: ModelName, document: Object) -> bytes:

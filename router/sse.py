@@ -42,6 +42,11 @@ class Scanner:
         self._pending = bytearray()
         self._begun = False
 
+    @property
+    def pending(self) -> bool:
+        """Whether the start of an event waits for its end."""
+        return bool(self._pending)
+
     def feed(self, data: bytes) -> list[Event]:
         """The events that are whole after these bytes. Raises EventTooLarge."""
         if not self._pending and data.endswith(b"\n\n") and b"\r" not in data:

@@ -100,6 +100,9 @@ class RawServer:
             await self._script(line)
         except (asyncio.IncompleteReadError, ConnectionError, asyncio.CancelledError):
             pass
+        except RuntimeError:
+            # uvloop says so when a closed connection is written to.
+            assert writer.is_closing()
         finally:
             self._tasks.discard(task)
             writer.close()

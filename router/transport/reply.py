@@ -126,9 +126,13 @@ class Reply:
     def abort(self) -> None:
         """See `OutboundResponse.abort`."""
         self._parts = []
+        given_up = Aborted("the answer was given up", Fate.UNKNOWN)
         if not self._done:
-            self.fail(Aborted("the answer was given up", Fate.UNKNOWN))
+            self.fail(given_up)
             self._line.cut()
+        elif self._error is None:
+            # Its connection may carry another request already; what was not read is gone.
+            self._error = given_up
 
     # connection's side
 

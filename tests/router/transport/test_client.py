@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import random
+from collections import Counter
 
 import pytest
 
@@ -18,6 +20,7 @@ from router.transport.messages import (
     UnsafeRequest,
 )
 from tests.rawserver import (
+    Line,
     RawServer,
     ask,
     echo,
@@ -25,6 +28,7 @@ from tests.rawserver import (
     now,
     saying,
     served,
+    settled,
     whole,
     within,
 )
@@ -93,3 +97,69 @@ async def test_errors_name_no_path() -> None:
         with pytest.raises(TransportError) as caught:
             await transport.send(request, within(0.1))
         assert "SECRET" not in repr(caught.value)
+
+
+FAULTS = ["none"] * 6 + ["reset", "close", "half", "stall", "twice", "junk", "slow"]
+
+
+async def misbehave(line: Line, dice: random.Random) -> None:
+    """Answers each request with its own body, or in one of many wrong ways."""
+    while True:
+        body = (await line.request()).split(b"\r\n\r\n", 1)[1]
+        fault = dice.choice(
+            ["none"] * 6 + ["reset", "close", "half", "stall", "twice", "junk", "slow"]
+        )
+        if fault in ("reset", "close", "stall"):
+            await asyncio.sleep(dice.random() * 0.01)
+            if fault == "reset":
+                line.reset()
+            if fault == "stall":
+                await line.closed_by_peer()
+            return
+        if fault == "half":
+            await line.say(b"HTTP/1.1 200 OK\r\ncontent-length: 99\r\n\r\n" + body)
+            return
+        if fault == "junk":
+            await line.say(b"junk\r\n\r\n")
+            return
+        if fault == "slow":
+            await line.stream_head()
+            for at in range(len(body)):
+                await line.part(body[at : at + 1])
+                await asyncio.sleep(0.001)
+            await line.part(b"")
+        else:
+            await line.json(body)
+        if fault == "twice":
+            await line.json(b"not yours")
+
+
+@pytest.mark.parametrize("seed", range(4))
+async def test_whatever_endpoints_do_answers_never_cross_and_nothing_is_left(seed: int) -> None:
+    dice = random.Random(seed)
+    ends: Counter[str] = Counter()
+
+    async with served(lambda line: misbehave(line, dice), limit=8) as (server, transport):
+
+        async def one(number: int) -> None:
+            mine = b"request %d" % number
+            try:
+                async with asyncio.timeout(dice.choice([0.02, 5, 5, 5])):
+                    response = await transport.send(ask(server, mine), within(1, first_byte=0.05))
+                    if dice.random() < 0.1:
+                        response.abort()
+                    assert await whole(response, 0.5) == mine
+                ends["answered"] += 1
+            except TransportError as error:
+                ends[error.code] += 1
+            except TimeoutError:
+                ends["cancelled"] += 1
+
+        await asyncio.gather(*(one(number) for number in range(400)))
+        assert ends["answered"] > 50
+        assert {"connection_lost", "timeout", "garbled", "cancelled"} <= ends.keys()
+        for number in range(100):
+            await one(1000 + number)
+        await settled(transport, transport.counts.idle)
+        assert transport.counts.open <= 8
+        assert not transport._live
