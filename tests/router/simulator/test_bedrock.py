@@ -1,0 +1,525 @@
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sys
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import boto3
+import httpx
+import pytest
+from botocore.config import Config
+from botocore.exceptions import ClientError, EventStreamError
+
+from router.simulator.bedrock import TEST_KEY, TEST_SECRET, BedrockSpec, BedrockStub
+from router.simulator.bedrock_world import BedrockWorld, Guardrail, Profile
+from router.simulator.faults import Fault, Kind
+
+SONNET = "anthropic.claude-sonnet-4-6"
+EU = f"eu.{SONNET}"
+ARN = "arn:aws:bedrock:eu-west-1:123456789012:application-inference-profile/abc123def456"
+SIX = ("eu-central-1", "eu-north-1", "eu-south-1", "eu-south-2", "eu-west-1", "eu-west-3")
+TOOLS = {
+    "tools": [
+        {
+            "toolSpec": {
+                "name": name,
+                "inputSchema": {
+                    "json": {"type": "object", "properties": {"n": {"type": "integer"}}}
+                },
+            }
+        }
+        for name in ("get_weather", "get_time")
+    ]
+}
+WORLD = BedrockWorld.of(
+    {
+        EU: {"eu-central-1": SIX, "eu-west-2": (*SIX, "eu-west-2"), "eu-west-1": SIX},
+        f"global.{SONNET}": {"eu-central-1": ("us-east-1", "ap-northeast-1", "sa-east-1")},
+    },
+    {"eu-central-1": [SONNET + "-v1:0", "amazon.nova-lite-v1:0", "openai.gpt-oss-120b-1:0"]},
+    more=[Profile("abc123def456", "eu-west-1", SONNET, SIX, arn=ARN)],
+    guardrails=[
+        Guardrail("gr1234567890", "eu-central-1", "2", ("forbidden",), "eu.guardrail.v1:0")
+    ],
+)
+LOCAL = Config(retries={"max_attempts": 0}, connect_timeout=3, read_timeout=3)
+
+
+@pytest.fixture
+async def stub() -> AsyncIterator[BedrockStub]:
+    spec = BedrockSpec(
+        WORLD, bearers=frozenset({"good"}), denied=frozenset({"eu-south-1"}), speed=200.0, seed=7
+    )
+    async with BedrockStub(spec) as running:
+        yield running
+
+
+Aws = Callable[..., Any]
+
+
+@pytest.fixture
+def aws() -> Iterator[Aws]:
+    """Makes real boto3 clients with their real hostnames, connected to a stub; closes them."""
+    made: list[Any] = []
+
+    def make(stub: BedrockStub, service: str, region: str, key: str = TEST_KEY) -> Any:
+        client = boto3.client(
+            service, region_name=region, aws_access_key_id=key,
+            aws_secret_access_key=TEST_SECRET.secret_key, config=LOCAL,
+        )  # fmt: skip
+
+        def divert(request: Any, **_: object) -> None:
+            parts = urlsplit(request.url)
+            request.headers["Host"] = parts.netloc
+            request.url = stub.url + parts.path + (f"?{parts.query}" if parts.query else "")
+
+        client.meta.events.register(f"before-send.{service}", divert)
+        made.append(client)
+        return client
+
+    yield make
+    for client in made:
+        client.close()
+
+
+async def do(call: Callable[..., Any], **arguments: object) -> Any:
+    return await asyncio.to_thread(call, **arguments)
+
+
+def ask(text: str = "hello", model: str = EU, **more: object) -> dict[str, Any]:
+    return {"modelId": model, "messages": [{"role": "user", "content": [{"text": text}]}], **more}
+
+
+async def stream(client: Any, **arguments: object) -> list[dict[str, Any]]:
+    events: list[dict[str, Any]] = await do(
+        lambda: list(client.converse_stream(**arguments)["stream"])
+    )
+    return events
+
+
+async def test_converse_and_its_stream_say_the_same_and_are_recorded(
+    aws: Aws, stub: BedrockStub
+) -> None:
+    client = aws(stub, "bedrock-runtime", "eu-central-1")
+    plain = await do(client.converse, **ask())
+    events = await stream(client, **ask())
+    said = plain["output"]["message"]["content"][0]["text"]
+    deltas = [e["contentBlockDelta"]["delta"]["text"] for e in events if "contentBlockDelta" in e]
+    assert "".join(deltas) == said
+    assert len(deltas) == plain["usage"]["outputTokens"]
+    assert next(iter(events[0])) == "messageStart"
+    assert events[-2]["messageStop"]["stopReason"] == plain["stopReason"] == "end_turn"
+    assert events[-1]["metadata"]["usage"] == plain["usage"]
+    first, second = stub.calls
+    assert (first.op, second.op, second.stream) == ("Converse", "ConverseStream", True)
+    assert first.host == "bedrock-runtime.eu-central-1.amazonaws.com"
+    assert (first.region, first.signed_region, first.signed_service) == (
+        "eu-central-1", "eu-central-1", "bedrock",
+    )  # fmt: skip
+    assert (first.credential, first.key_id) == ("sigv4", TEST_KEY)
+    assert (first.path, first.target, first.profile) == (f"/model/{EU}/converse", EU, EU)
+    assert first.actual in SIX
+    assert [call.outcome for call in stub.calls] == ["answered", "answered"]
+    assert first.request_id == plain["ResponseMetadata"]["RequestId"]
+    assert first.body == b""
+
+
+@pytest.mark.parametrize(
+    ("region", "model", "profile", "destinations"),
+    [
+        ("eu-central-1", SONNET + "-v1:0", "", ("eu-central-1",)),
+        ("eu-central-1", f"arn:aws:bedrock:eu-central-1::foundation-model/{SONNET}-v1:0", "",
+         ("eu-central-1",)),
+        ("eu-west-2", EU, EU, (*SIX, "eu-west-2")),
+        ("eu-west-1", f"arn:aws:bedrock:eu-west-1:123456789012:inference-profile/{EU}", EU, SIX),
+        ("eu-west-1", ARN, ARN, SIX),
+        ("eu-central-1", f"global.{SONNET}", f"global.{SONNET}",
+         ("us-east-1", "ap-northeast-1", "sa-east-1")),
+    ],
+)  # fmt: skip
+async def test_every_id_form_verifies_and_resolves(
+    aws: Aws,
+    stub: BedrockStub,
+    region: str,
+    model: str,
+    profile: str,
+    destinations: tuple[str, ...],
+) -> None:
+    client = aws(stub, "bedrock-runtime", region)
+    await do(client.converse, **ask(model=model))
+    (call,) = stub.calls
+    assert (call.target, call.profile) == (model, profile)
+    assert call.actual in destinations
+    assert ("%3A" in call.path) == (":" in model)
+
+
+async def test_where_a_profile_runs_is_drawn_over_all_destinations_by_the_seed(aws: Aws) -> None:
+    seen: list[list[str]] = []
+    for seed in (1, 1, 2):
+        async with BedrockStub(BedrockSpec(WORLD, speed=1e4, seed=seed)) as stub:
+            client = aws(stub, "bedrock-runtime", "eu-central-1")
+            for _ in range(30):
+                await do(client.converse, **ask())
+            seen.append([call.actual for call in stub.calls])
+    assert seen[0] == seen[1] != seen[2]
+    assert set(seen[0]) <= set(SIX)
+    assert len(set(seen[0])) >= 5
+
+
+async def test_tools_text_and_reasoning_come_as_blocks(aws: Aws, stub: BedrockStub) -> None:
+    client = aws(stub, "bedrock-runtime", "eu-central-1")
+    arguments = ask(
+        "call get_weather and get_time", toolConfig=TOOLS,
+        additionalModelRequestFields={"thinking": {"type": "enabled", "budget_tokens": 1024}},
+    )  # fmt: skip
+    plain = await do(client.converse, **arguments)
+    blocks = plain["output"]["message"]["content"]
+    assert [next(iter(block)) for block in blocks] == [
+        "reasoningContent", "text", "toolUse", "toolUse",
+    ]  # fmt: skip
+    assert plain["stopReason"] == "tool_use"
+    assert isinstance(blocks[2]["toolUse"]["input"]["n"], int)
+    events = await stream(client, **arguments)
+    starts = [e["contentBlockStart"] for e in events if "contentBlockStart" in e]
+    assert [s["contentBlockIndex"] for s in starts] == [2, 3]
+    assert [s["start"]["toolUse"]["name"] for s in starts] == ["get_weather", "get_time"]
+    deltas = [e["contentBlockDelta"] for e in events if "contentBlockDelta" in e]
+    inputs = [d["delta"]["toolUse"]["input"] for d in deltas if d["contentBlockIndex"] == 3]
+    assert json.loads("".join(inputs)) == blocks[3]["toolUse"]["input"]
+    thoughts = [d["delta"]["reasoningContent"] for d in deltas if d["contentBlockIndex"] == 0]
+    assert (
+        thoughts[-1]["signature"] == (blocks[0]["reasoningContent"]["reasoningText"]["signature"])
+    )
+    stops = [e["contentBlockStop"]["contentBlockIndex"] for e in events if "contentBlockStop" in e]
+    assert stops == [0, 1, 2, 3]
+
+
+async def test_invoke_model_speaks_each_vendors_shape(aws: Aws, stub: BedrockStub) -> None:
+    client = aws(stub, "bedrock-runtime", "eu-central-1")
+    message = {"role": "user", "content": "hi"}
+    block = {"role": "user", "content": [{"text": "hi"}]}
+    claude = {"anthropic_version": "bedrock-2023-05-31", "max_tokens": 9, "messages": [message]}
+    for model, body, keys in (
+        (EU, claude, {"id", "type", "role", "model", "content", "stop_reason", "stop_sequence",
+                      "usage"}),
+        ("amazon.nova-lite-v1:0", {"messages": [block]}, {"output", "stopReason", "usage"}),
+        ("openai.gpt-oss-120b-1:0", {"messages": [message]},
+         {"id", "object", "created", "model", "choices", "usage"}),
+    ):  # fmt: skip
+        answer = await do(client.invoke_model, modelId=model, body=json.dumps(body))
+        assert set(json.loads(answer["body"].read())) == keys
+        headers = answer["ResponseMetadata"]["HTTPHeaders"]
+        assert int(headers["x-amzn-bedrock-output-token-count"]) > 0
+        streamed = await do(
+            lambda model=model, body=body: [
+                json.loads(event["chunk"]["bytes"])
+                for event in client.invoke_model_with_response_stream(
+                    modelId=model, body=json.dumps(body)
+                )["body"]
+            ]
+        )
+        assert len(streamed) > 4
+    assert {call.op for call in stub.calls} == {"InvokeModel", "InvokeModelWithResponseStream"}
+
+
+async def test_anthropic_stream_events_add_up_to_the_message(aws: Aws, stub: BedrockStub) -> None:
+    client = aws(stub, "bedrock-runtime", "eu-central-1")
+    schema = {"type": "object", "properties": {"n": {"type": "integer"}}}
+    body = json.dumps({
+        "anthropic_version": "bedrock-2023-05-31", "max_tokens": 500,
+        "thinking": {"type": "enabled", "budget_tokens": 1024},
+        "messages": [{"role": "user", "content": "call get_time"}],
+        "tools": [{"name": "get_time", "input_schema": schema}],
+    })  # fmt: skip
+    answer = await do(client.invoke_model, modelId=EU, body=body)
+    whole = json.loads(answer["body"].read())
+    events = await do(
+        lambda: [
+            json.loads(event["chunk"]["bytes"])
+            for event in client.invoke_model_with_response_stream(modelId=EU, body=body)["body"]
+        ]
+    )
+    assert [block["type"] for block in whole["content"]] == ["thinking", "text", "tool_use"]
+    text = "".join(
+        e["delta"]["text"] for e in events
+        if e["type"] == "content_block_delta" and e["delta"]["type"] == "text_delta"
+    )  # fmt: skip
+    assert text == whole["content"][1]["text"]
+    arguments = "".join(
+        e["delta"]["partial_json"] for e in events
+        if e["type"] == "content_block_delta" and e["delta"]["type"] == "input_json_delta"
+    )  # fmt: skip
+    assert json.loads(arguments) == whole["content"][2]["input"]
+    assert (events[0]["type"], events[-1]["type"]) == ("message_start", "message_stop")
+    assert events[-2]["delta"]["stop_reason"] == whole["stop_reason"] == "tool_use"
+
+
+async def test_count_tokens_and_guardrails(aws: Aws, stub: BedrockStub) -> None:
+    client = aws(stub, "bedrock-runtime", "eu-central-1")
+    asked = ask("how many")
+    counted = await do(
+        client.count_tokens, modelId=EU, input={"converse": {"messages": asked["messages"]}}
+    )
+    assert counted["inputTokens"] > 2
+    guard = {"guardrailIdentifier": "gr1234567890", "guardrailVersion": "2"}
+    stopped = await do(client.converse, **ask("forbidden fruit", guardrailConfig=guard))
+    assert stopped["stopReason"] == "guardrail_intervened"
+    assert (stub.calls[-1].guardrail, stub.calls[-1].guardrail_version) == ("gr1234567890", "2")
+    assert stub.calls[-1].guardrail_profile == "eu.guardrail.v1:0"
+    content = [{"text": {"text": "forbidden"}}]
+    applied = await do(client.apply_guardrail, **guard, source="INPUT", content=content)
+    assert applied["action"] == "GUARDRAIL_INTERVENED"
+    fine = await do(
+        client.apply_guardrail, **guard, source="INPUT", content=[{"text": {"text": "fine"}}]
+    )
+    assert (fine["action"], stub.calls[-1].op) == ("NONE", "ApplyGuardrail")
+    with pytest.raises(ClientError, match="does not exist"):
+        await do(client.converse, **ask(guardrailConfig={**guard, "guardrailVersion": "9"}))
+    body = {"anthropic_version": "x", "max_tokens": 9,
+            "messages": [{"role": "user", "content": "forbidden"}]}  # fmt: skip
+    answer = await do(client.invoke_model, modelId=EU, body=json.dumps(body), **guard)
+    assert json.loads(answer["body"].read())["stop_reason"] == "guardrail_intervened"
+    assert stub.calls[-1].guardrail == "gr1234567890"
+
+
+@pytest.mark.parametrize(
+    ("model", "code", "words"),
+    [
+        (SONNET, "ValidationException", "with on-demand throughput isn’t supported"),
+        ("us." + SONNET, "ValidationException", "model identifier is invalid"),
+        (ARN, "ValidationException", "model identifier is invalid"),  # another region's
+        ("nope", "ValidationException", "model identifier is invalid"),
+    ],
+)
+async def test_what_does_not_go_together_is_refused_as_aws_does(
+    aws: Aws, stub: BedrockStub, model: str, code: str, words: str
+) -> None:
+    client = aws(stub, "bedrock-runtime", "eu-central-1")
+    with pytest.raises(ClientError, match=words) as caught:
+        await do(client.converse, **ask(model=model))
+    assert caught.value.response["Error"]["Code"] == code
+    assert (stub.calls[0].status, stub.calls[0].error, stub.calls[0].actual) == (400, code, "")
+
+
+async def test_bad_conversations_are_refused(aws: Aws, stub: BedrockStub) -> None:
+    client = aws(stub, "bedrock-runtime", "eu-central-1")
+    user, assistant = ({"role": role, "content": [{"text": "x"}]} for role in ("user", "assistant"))
+    for messages in ([assistant], [user, user], []):
+        with pytest.raises(ClientError) as caught:
+            await do(client.converse, modelId=EU, messages=messages)
+        assert caught.value.response["Error"]["Code"] == "ValidationException"
+    for body in ({"messages": [user]}, {"anthropic_version": "x", "max_tokens": 5}):
+        with pytest.raises(ClientError, match="ValidationException"):
+            await do(client.invoke_model, modelId=EU, body=json.dumps(body))
+
+
+async def test_a_wrong_signature_key_region_or_token_is_403(aws: Aws, stub: BedrockStub) -> None:
+    with pytest.raises(ClientError) as caught:
+        await do(aws(stub, "bedrock-runtime", "eu-central-1", "AKIDOTHER").converse, **ask())
+    assert caught.value.response["Error"]["Code"] == "UnrecognizedClientException"
+    with pytest.raises(ClientError) as caught:
+        await do(aws(stub, "bedrock-runtime", "eu-south-1").converse, **ask())
+    assert caught.value.response["Error"]["Code"] == "AccessDeniedException"
+    async with httpx.AsyncClient(trust_env=False) as http:
+        host = {"host": "bedrock-runtime.eu-central-1.amazonaws.com"}
+        url = f"{stub.url}/model/{EU}/converse"
+        bare = await http.post(url, json=ask(), headers=host)
+        assert bare.status_code == 403
+        assert bare.headers["x-amzn-errortype"].startswith("MissingAuthenticationToken")
+        for token, status in (("bad", 403), ("good", 200)):
+            headers = {**host, "authorization": f"Bearer {token}"}
+            assert (await http.post(url, json=ask(), headers=headers)).status_code == status
+    assert [(call.credential, call.signed_region) for call in stub.calls][-1] == ("bearer", "")
+    assert all(call.actual == "" for call in stub.calls[:-1])
+
+
+async def test_a_signature_for_another_region_than_the_host_is_refused(
+    aws: Aws, stub: BedrockStub
+) -> None:
+    client = aws(stub, "bedrock-runtime", "eu-central-1")
+
+    def elsewhere(request: Any, **_: object) -> None:
+        request.headers["Host"] = "bedrock-runtime.us-east-1.amazonaws.com"
+
+    client.meta.events.register_last("before-send.bedrock-runtime", elsewhere)
+    with pytest.raises(ClientError) as caught:
+        await do(client.converse, **ask())
+    assert caught.value.response["Error"]["Code"] == "InvalidSignatureException"
+    assert (stub.calls[0].region, stub.calls[0].signed_region) == ("us-east-1", "eu-central-1")
+
+
+@pytest.mark.parametrize(
+    ("fault", "code", "status"),
+    [
+        (Fault(Kind.STATUS, status=429), "ThrottlingException", 429),
+        (Fault(Kind.STATUS, error="ModelNotReadyException"), "ModelNotReadyException", 429),
+        (Fault(Kind.STATUS, status=503), "ServiceUnavailableException", 503),
+        (Fault(Kind.STATUS, status=403), "AccessDeniedException", 403),
+        (Fault(Kind.STATUS, status=500), "InternalServerException", 500),
+    ],
+)
+async def test_error_answers_to_plain_and_streaming_calls(
+    aws: Aws, stub: BedrockStub, fault: Fault, code: str, status: int
+) -> None:
+    stub.fail(fault)
+    client = aws(stub, "bedrock-runtime", "eu-central-1")
+    for call in (client.converse, client.converse_stream):
+        with pytest.raises(ClientError) as caught:
+            await do(call, **ask())
+        assert caught.value.response["Error"]["Code"] == code
+        assert caught.value.response["ResponseMetadata"]["HTTPStatusCode"] == status
+
+
+@pytest.mark.parametrize("after", [0, 2])
+@pytest.mark.parametrize(
+    ("fault", "name"),
+    [
+        ({"status": 429}, "throttlingException"),
+        ({"error": "modelStreamErrorException", "status": 500}, "modelStreamErrorException"),
+    ],
+)
+async def test_an_exception_in_the_stream_before_or_after_content(
+    aws: Aws, stub: BedrockStub, fault: dict[str, Any], name: str, after: int
+) -> None:
+    stub.fail(Fault(Kind.ERROR_EVENT, after=after, **fault))
+    client = aws(stub, "bedrock-runtime", "eu-central-1")
+    seen: list[dict[str, Any]] = []
+
+    def read() -> None:
+        with closing(client.converse_stream(**ask())["stream"]) as events:
+            for event in events:
+                seen.append(event)  # noqa: PERF402
+
+    with pytest.raises(EventStreamError, match=name):
+        await do(read)
+    assert sum("contentBlockDelta" in event for event in seen) == after
+
+
+async def test_faults_can_be_for_one_region_or_model(aws: Aws, stub: BedrockStub) -> None:
+    stub.fail(Fault(Kind.RESET_HEAD, region="eu-west-2"))
+    assert await do(aws(stub, "bedrock-runtime", "eu-central-1").converse, **ask())
+    with pytest.raises(Exception, match=r"(?i)connection"):
+        await do(aws(stub, "bedrock-runtime", "eu-west-2").converse, **ask())
+    assert [call.outcome for call in stub.calls] == ["answered", "reset_head"]
+
+
+async def test_the_control_plane_lists_what_a_source_region_sees(
+    aws: Aws, stub: BedrockStub
+) -> None:
+    frankfurt, london, dublin = (
+        aws(stub, "bedrock", region) for region in ("eu-central-1", "eu-west-2", "eu-west-1")
+    )
+    listed = await do(frankfurt.list_inference_profiles)
+    names = [row["inferenceProfileId"] for row in listed["inferenceProfileSummaries"]]
+    assert names == [EU, f"global.{SONNET}"]
+    arns = [m["modelArn"] for m in listed["inferenceProfileSummaries"][1]["models"]]
+    assert f"arn:aws:bedrock:::foundation-model/{SONNET}" in arns
+    got = await do(london.get_inference_profile, inferenceProfileIdentifier=EU)
+    assert [m["modelArn"].split(":")[3] for m in got["models"]] == [*SIX, "eu-west-2"]
+    own = await do(dublin.get_inference_profile, inferenceProfileIdentifier=ARN)
+    assert (own["type"], own["inferenceProfileArn"]) == ("APPLICATION", ARN)
+    only = await do(dublin.list_inference_profiles, typeEquals="APPLICATION")
+    assert len(only["inferenceProfileSummaries"]) == 1
+    page = await do(dublin.list_inference_profiles, maxResults=1)
+    assert len(page["inferenceProfileSummaries"]) == 1
+    rest = await do(dublin.list_inference_profiles, nextToken=page["nextToken"])
+    assert "nextToken" not in rest
+    with pytest.raises(ClientError) as caught:
+        await do(london.get_inference_profile, inferenceProfileIdentifier="nope")
+    assert caught.value.response["Error"]["Code"] == "ResourceNotFoundException"
+    guardrails = await do(frankfurt.list_guardrails)
+    (guardrail,) = guardrails["guardrails"]
+    assert guardrail["crossRegionDetails"]["guardrailProfileId"] == "eu.guardrail.v1:0"
+    detail = await do(
+        frankfurt.get_guardrail, guardrailIdentifier="gr1234567890", guardrailVersion="2"
+    )
+    assert detail["guardrailArn"] == guardrail["arn"]
+    models = await do(frankfurt.list_foundation_models)
+    assert models["modelSummaries"][0]["modelId"] == "amazon.nova-lite-v1:0"
+
+
+async def test_retention_modes_are_kept_by_region(aws: Aws, stub: BedrockStub) -> None:
+    frankfurt, london = (aws(stub, "bedrock", region) for region in ("eu-central-1", "eu-west-2"))
+    assert (await do(frankfurt.get_account_data_retention))["mode"] == "default"
+    assert (await do(frankfurt.put_account_data_retention, mode="none"))["mode"] == "none"
+    assert (await do(frankfurt.get_account_data_retention))["mode"] == "none"
+    assert (await do(london.get_account_data_retention))["mode"] == "default"
+
+
+async def test_unknown_operations_and_broken_bodies(stub: BedrockStub) -> None:
+    async with httpx.AsyncClient(trust_env=False) as http:
+        headers = {
+            "host": "bedrock-runtime.eu-central-1.amazonaws.com", "authorization": "Bearer good",
+        }  # fmt: skip
+        raw_arn = f"{stub.url}/model/{ARN}/converse"  # its slash makes one segment too many
+        for url, body, status in (
+            (raw_arn, b"{}", 404),
+            (f"{stub.url}/model/{EU}/nonsense", b"{}", 404),
+            (f"{stub.url}/model/{EU}/converse", b"{", 400),
+            (f"{stub.url}/model/{EU}/converse", b"[]", 400),
+        ):
+            assert (await http.post(url, content=body, headers=headers)).status_code == status
+
+
+async def test_the_trail_tells_where_calls_ran(aws: Aws, stub: BedrockStub) -> None:
+    client = aws(stub, "bedrock-runtime", "eu-central-1")
+    await do(client.converse, **ask())
+    await stream(client, **ask())
+    await do(client.converse, **ask(model=SONNET + "-v1:0"))
+    with pytest.raises(ClientError):
+        await do(client.converse, **ask(model="nope"))
+    records: list[Any] = list(stub.trail)
+    plain, streamed, served, in_region, failed = records
+    assert plain["additionalEventData"]["inferenceRegion"] == stub.calls[0].actual
+    assert "additionalEventData" not in streamed
+    assert (served["eventType"], "requestParameters" in served) == ("AwsServiceEvent", False)
+    details = served["serviceEventDetails"]
+    assert details["parentRequestId"] == streamed["requestID"] == stub.calls[1].request_id
+    entries = details["AdditionalEventData"]["additionalEntries"]
+    assert entries["inferenceRegion"] == stub.calls[1].actual
+    assert "inferenceRegion" not in in_region["additionalEventData"]
+    assert failed["errorCode"] == "ValidationException"
+    assert {record["awsRegion"] for record in stub.trail} == {"eu-central-1"}
+
+
+LITELLM = """
+import asyncio, json, sys
+import litellm
+base, model = sys.argv[1], sys.argv[2]
+keys = dict(aws_access_key_id=sys.argv[3], aws_secret_access_key=sys.argv[4],
+            aws_region_name="eu-central-1", aws_bedrock_runtime_endpoint=base)
+messages = [{"role": "user", "content": "hello"}]
+out = []
+for route in ("bedrock/converse/", "bedrock/invoke/"):
+    answer = litellm.completion(route + model, messages=messages, max_tokens=20, **keys)
+    chunks = litellm.completion(
+        route + model, messages=messages, max_tokens=20, stream=True, **keys)
+    said = "".join(chunk.choices[0].delta.content or "" for chunk in chunks)
+    out.append([answer.choices[0].message.content, said])
+print(json.dumps(out))
+"""
+
+
+@pytest.mark.slow
+async def test_litellm_reads_every_route(stub: BedrockStub, tmp_path: Path) -> None:
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-W", "ignore", "-c", LITELLM, stub.url, SONNET + "-v1:0",
+        TEST_KEY, TEST_SECRET.secret_key, cwd=tmp_path,
+        env={**os.environ, "LITELLM_LOCAL_MODEL_COST_MAP": "True"},
+        stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
+    )  # fmt: skip
+    out, errors = await asyncio.wait_for(process.communicate(), 120)
+    assert process.returncode == 0, errors.decode()[-2000:]
+    for plain, streamed in json.loads(out.decode().splitlines()[-1]):
+        assert plain == streamed != ""
+    assert [call.op for call in stub.calls] == [
+        "Converse", "ConverseStream", "InvokeModel", "InvokeModelWithResponseStream",
+    ]  # fmt: skip
+    assert "%3A" in stub.calls[0].path
+    assert "%3A" not in stub.calls[2].path  # the other form, and its signature verifies too
