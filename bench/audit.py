@@ -23,6 +23,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+import uvloop
+
 from router.audit.entry import Entry, Interned, Json, keyed_digest
 from router.audit.log import AuditLog, LogSettings
 from router.audit.note import create_signing_key, read_public_key
@@ -196,7 +198,7 @@ def verify_speed(folder: Path, key_file: Path) -> Mapping[str, float]:
 def run(root: Path, seconds: float, levels: Sequence[int]) -> Mapping[str, object]:
     """Everything, below `root`."""
     create_signing_key(root / "log.key")
-    loads = [asyncio.run(level(root, clients, seconds)) for clients in levels]
+    loads = [uvloop.run(level(root, clients, seconds)) for clients in levels]
     last = root / f"c{levels[-1]}"
     return {
         "python": sys.version.split()[0],

@@ -67,12 +67,15 @@ class Interned:
     """A value written once per segment. Make it once and keep it: its digest is then free."""
 
     value: Json
+    fields: Mapping[str, Json] | None = field(init=False, repr=False, compare=False)
     text: bytes = field(init=False, repr=False, compare=False)
     digest: bytes = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         _closed(self.value, 0, nested=False)
         text = canonical(self.value)
+        fields = self.value if isinstance(self.value, Mapping) else None
+        object.__setattr__(self, "fields", fields)
         object.__setattr__(self, "text", text)
         object.__setattr__(self, "digest", sha256(text).digest())
 
@@ -92,8 +95,8 @@ class Entry:
         if name in self.body:
             value = self.body[name]
         else:
-            shared = self.shared.value if self.shared else None
-            value = shared.get(name) if isinstance(shared, Mapping) else None
+            shared = self.shared.fields if self.shared is not None else None
+            value = shared.get(name) if shared is not None else None
         return value.value if isinstance(value, Interned) else value
 
 
@@ -196,8 +199,8 @@ def _check_head(entry: Entry) -> None:
     if not 0 <= entry.time < 1 << 32:
         raise EntryRefused(f"`{entry.time}` is not a time in seconds since 1970")
     shared = entry.shared
-    if shared is not None and not (
-        isinstance(shared.value, Mapping) and shared.value.keys().isdisjoint(entry.body)
+    if shared is not None and (
+        shared.fields is None or not shared.fields.keys().isdisjoint(entry.body)
     ):
         raise EntryRefused("`shared` is an object with none of the names of the body")
 
