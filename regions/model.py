@@ -107,7 +107,8 @@ class Footprint:
 
     `process` holds at least one atom. A footprint with `missing` facts has the unknown on
     the axis concerned: the names say what would have to be declared or resolved.
-    `good_until` is the earliest end of a fact relied on, in seconds since the epoch.
+    `gaps` says the same axis by axis. `good_until` is the earliest end of a fact relied on,
+    in seconds since the epoch.
     """
 
     process: PlaceSet
@@ -116,6 +117,11 @@ class Footprint:
     facts: tuple[Fact, ...] = ()
     missing: tuple[str, ...] = ()
     good_until: float | None = None
+    gaps: tuple[tuple[Axis, str], ...] = ()
+
+    def missing_on(self, axis: Axis) -> tuple[str, ...]:
+        """What is missing on one axis; all that is missing where no axis was noted."""
+        return tuple(what for on, what in self.gaps if on is axis) if self.gaps else self.missing
 
     def __post_init__(self) -> None:
         if not self.process:

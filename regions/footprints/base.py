@@ -10,17 +10,29 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from regions.catalog import Catalog
-from regions.footprints import bedrock, own
+from regions.footprints import anthropic, azure, bedrock, hosted, own, platforms, region, vertex
 from regions.footprints.draft import Draft, Vendor
 from regions.model import Axis, Call, Endpoint, Footprint
 
 VENDORS: Mapping[str, Vendor] = MappingProxyType(
     {
+        "anthropic": anthropic.VENDOR,
+        "anthropic-aws": anthropic.ON_AWS,
+        "azure": azure.VENDOR,
         "bedrock": bedrock.VENDOR,
         "bedrock-mantle": bedrock.MANTLE,
+        "cohere": hosted.VENDOR,
+        "databricks": platforms.DATABRICKS,
+        "gemini": vertex.GEMINI,
         "llamacpp": own.VENDOR,
+        "mistral": hosted.VENDOR,
+        "openai": hosted.VENDOR,
+        "openrouter": hosted.VENDOR,
+        "region": region.VENDOR,
         "self": own.VENDOR,
         "sglang": own.VENDOR,
+        "snowflake": platforms.SNOWFLAKE,
+        "vertex": vertex.VENDOR,
         "vllm": own.VENDOR,
     }
 )
@@ -43,9 +55,21 @@ def footprint(endpoint: Endpoint, call: Call, catalog: Catalog, now: float) -> F
         draft.process_unknown(f"what endpoints of kind `{endpoint.kind}` are")
     else:
         vendor.describe(draft)
+        _check_hosts(draft, vendor)
     for mover in sorted(call.movers):
         _move(draft, mover)
     return draft.footprint()
+
+
+def _check_hosts(draft: Draft, vendor: Vendor) -> None:
+    """A URL outside the vendor's domains is a stranger between us and the vendor."""
+    for host in own.hosts(draft.endpoint.urls) if vendor.domains else ():
+        inside = any(host == d or host.endswith(f".{d}") for d in vendor.domains)
+        if not inside and not own.is_loopback(host):
+            draft.process_unknown(
+                f"what host `{host}` does with the call: hosts of `{draft.endpoint.kind}` lie in "
+                f"{', '.join(vendor.domains)}"
+            )
 
 
 def vendor_of(endpoint: Endpoint) -> Vendor | None:

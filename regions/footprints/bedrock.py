@@ -17,6 +17,7 @@ from enum import StrEnum
 
 from regions.facts import BedrockFacts
 from regions.footprints.draft import DECLARED, Draft, Vendor
+from regions.footprints.own import hosts, is_loopback
 from regions.places import Elsewhere, PlaceSet, Region
 
 _ARN_FIELDS = 6
@@ -295,7 +296,17 @@ def _guardrail(draft: Draft, source: Region) -> None:
             _destinations(draft, route, f"guardrail profile {name}", profile.source)
 
 
+def _host_fits(draft: Draft, source: Region) -> None:
+    """A URL that names another region than `source` is called there, not here."""
+    for host in hosts(draft.endpoint.urls):
+        if source.code not in host.split(".") and not is_loopback(host):
+            draft.process_unknown(
+                f"one region: host `{host}` does not name the endpoint's source `{source.code}`"
+            )
+
+
 def _finish(draft: Draft, source: Region) -> None:
+    _host_fits(draft, source)
     places = PlaceSet(draft.catalog.atlas, draft.process)
     open_ended = any(isinstance(atom, Elsewhere) for atom in places)
     here = places.countries | {source.country}
@@ -335,5 +346,16 @@ _PLACE_PARAMETERS = {
     "aws_bedrock_runtime_endpoint": "url",
 }
 
-VENDOR = Vendor(describe, _SETTINGS, _PLACE_PARAMETERS)
-MANTLE = Vendor(describe_mantle, _SETTINGS, _PLACE_PARAMETERS)
+_DOMAINS = (
+    "amazonaws.com",
+    "amazonaws.com.cn",
+    "amazonaws.eu",
+    "api.aws",
+    "c2s.ic.gov",
+    "sc2s.sgov.gov",
+    "cloud.adc-e.uk",
+    "csp.hci.ic.gov",
+)
+
+VENDOR = Vendor(describe, _SETTINGS, _PLACE_PARAMETERS, domains=_DOMAINS)
+MANTLE = Vendor(describe_mantle, _SETTINGS, _PLACE_PARAMETERS, domains=_DOMAINS)

@@ -35,14 +35,14 @@ class Draft:
     operate: Countries = field(default_factory=lambda: Countries(0))
     storage: PlaceSet | None = None
     facts: list[Fact] = field(default_factory=list)
-    missing: list[str] = field(default_factory=list)
+    gaps: list[tuple[Axis, str]] = field(default_factory=list)
 
     # -- facts -------------------------------------------------------------------------
 
     def fact(
         self, axis: Axis, statement: str, source: str, checked_on: dt.date | None = None
     ) -> bool:
-        """Note a fact; `False`, and an entry in `missing`, when it is too old to rely on.
+        """Note a fact; `False`, and an entry in `gaps`, when it is too old to rely on.
 
         Without `checked_on` a fact does not age: a declaration, or a region's country.
         """
@@ -54,9 +54,8 @@ class Draft:
         if self.now < until:
             return True
         days = int(self.catalog.max_fact_age // 86_400)
-        self.missing.append(
-            f"a check of this fact within {days} days (last {checked_on.isoformat()}): {statement}"
-        )
+        day = checked_on.isoformat()
+        self._miss(axis, f"a check of this fact within {days} days (last {day}): {statement}")
         return False
 
     def setting(self, name: str) -> str | None:
@@ -75,10 +74,10 @@ class Draft:
     def process_unknown(self, missing: str) -> None:
         """Nobody can say where the call is processed until `missing` is known."""
         self.process |= UNKNOWN_BIT
-        self._miss(missing)
+        self._miss(Axis.PROCESS, missing)
 
     def own_region(self, provider: str) -> Region | None:
-        """The region the endpoint is called in, or `None` with the reason in `missing`."""
+        """The region the endpoint is called in, or `None` with the reason in `gaps`."""
         source = self.endpoint.source
         if not source:
             self.process_unknown("`source`: the region the endpoint is called in")
@@ -87,7 +86,7 @@ class Draft:
         return self.region(region_id)
 
     def region(self, region_id: str) -> Region | None:
-        """A region by id, or `None` with the reason in `missing`."""
+        """A region by id, or `None` with the reason in `gaps`."""
         try:
             return self.catalog.atlas.region(region_id)
         except PlaceError:
@@ -113,7 +112,7 @@ class Draft:
     def retain_unknown(self, missing: str) -> None:
         """Nobody can say what is kept, or where, until `missing` is known."""
         self._retain(UNKNOWN_BIT, "not known")
-        self._miss(missing)
+        self._miss(Axis.RETAIN, missing)
 
     # -- operate -----------------------------------------------------------------------
 
@@ -149,7 +148,7 @@ class Draft:
     def operate_unknown(self, missing: str) -> None:
         """Some operator is not known, so neither is whose law reaches it."""
         self.operate |= Countries.unknown()
-        self._miss(missing)
+        self._miss(Axis.OPERATE, missing)
 
     # -- the end -----------------------------------------------------------------------
 
@@ -168,14 +167,16 @@ class Draft:
             retain=Retention(self.retain or 0, self.retain_source),
             operate=self.operate,
             facts=tuple(self.facts),
-            missing=tuple(dict.fromkeys(self.missing)),
+            missing=tuple(dict.fromkeys(what for _, what in self.gaps)),
             good_until=min(ends, default=None),
+            gaps=tuple(self.gaps),
         )
 
     def _apply_statements(self) -> None:
         """The operator's own statements: they fill what is unknown and add, never replace."""
         stated = self.endpoint.operate
         if stated is not None:
+            self.gaps = [gap for gap in self.gaps if gap[0] is not Axis.OPERATE]
             self.operate = Countries(self.operate.mask & ~Countries.unknown().mask)
             self.operate |= Countries.of(stated)
             self.fact(Axis.OPERATE, f"operated under the law of {', '.join(stated)}", DECLARED)
@@ -196,9 +197,9 @@ class Draft:
         self.retain = mask if self.retain is None else self.retain | mask
         self.retain_source = source if not self.retain_source else f"{self.retain_source}; {source}"
 
-    def _miss(self, missing: str) -> None:
-        if missing not in self.missing:
-            self.missing.append(missing)
+    def _miss(self, axis: Axis, missing: str) -> None:
+        if (axis, missing) not in self.gaps:
+            self.gaps.append((axis, missing))
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,12 +211,14 @@ class Vendor:
         settings: name → what it says, for every setting `describe` reads.
         place_parameters: client parameter → the setting that alone may give it.
         self_operated: unknown parameters pass; the operator states its own retention.
+        domains: domains the endpoint's URLs must lie in; empty where `describe` judges hosts.
     """
 
     describe: Callable[[Draft], None]
     settings: Mapping[str, str] = field(default_factory=dict)
     place_parameters: Mapping[str, str] = field(default_factory=dict)
     self_operated: bool = False
+    domains: tuple[str, ...] = ()
 
 
 def stated_places(catalog: Catalog, provider: str, text: str) -> PlaceSet | None:

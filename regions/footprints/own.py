@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from urllib.parse import urlsplit
 
 from regions.footprints.draft import DECLARED, Draft, Vendor
@@ -25,6 +26,8 @@ MANAGED_HOSTS = (
     ".openrouter.ai",
     ".snowflakecomputing.com",
 )
+
+_LOOPBACK = re.compile(r"127(?:\.\d{1,3}){3}")
 
 
 def describe(draft: Draft) -> None:
@@ -60,6 +63,11 @@ def hosts(urls: tuple[str, ...]) -> list[str]:
 def is_managed(host: str) -> bool:
     """Whether a host belongs to a vendor the catalog knows."""
     return any(host == suffix[1:] or host.endswith(suffix) for suffix in MANAGED_HOSTS)
+
+
+def is_loopback(host: str) -> bool:
+    """Whether a host is this machine: its place is the router's own."""
+    return host in {"localhost", "::1"} or bool(_LOOPBACK.fullmatch(host))
 
 
 VENDOR = Vendor(

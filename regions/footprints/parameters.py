@@ -1,0 +1,222 @@
+"""Examining a request: what it asks to move, and what an endpoint may not be sent.
+
+`examine` reads a parsed body by the table of its surface (see `regions.footprints.table`),
+in a loop and without trusting any type. What it finds decides the footprint; what it doesn't
+know is refused by managed endpoints and passes to self-operated ones, except that a URL in it
+counts as fetched.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+
+from regions.footprints.base import vendor_of
+from regions.footprints.table import Node, Rule, Table, load_tables
+from regions.model import Call, Endpoint
+
+_URL = re.compile(r"\s*[a-zA-Z][a-zA-Z0-9+.-]*://")
+URL_INPUT = "url_input"
+STRUCTURED = "(structured)"
+# More unknown parameters than this are named together: a client can't make a call arbitrarily big.
+MAX_UNKNOWN = 32
+MORE = "(more)"
+_MAX_PATH = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why an endpoint can't be sent a request: a stable code and the parameter's path."""
+
+    code: str
+    parameter: str
+
+
+@cache
+def tables() -> Mapping[str, Table]:
+    """Every surface's table; read once, never changed."""
+    return load_tables()
+
+
+def examine(surface: str, body: Mapping[str, object]) -> Call:
+    """What of a parsed body decides where its bytes go.
+
+    Raises:
+        KeyError: no table for this surface.
+    """
+    look = _Look()
+    look.walk(tables()[surface].request, body)
+    return Call(
+        surface,
+        frozenset(body),
+        frozenset(look.movers),
+        frozenset(look.features),
+        frozenset(look.unknown),
+        frozenset(look.places),
+    )
+
+
+def refusals(endpoint: Endpoint, call: Call) -> tuple[Refusal, ...]:
+    """What of a call this endpoint may not be sent, in order of the parameters' names.
+
+    A place parameter is refused unless it equals the endpoint's own setting. Parameters the
+    table doesn't know are refused by managed endpoints that don't list them, by path or by
+    their first name, in `allow_parameters`.
+    """
+    found = [
+        Refusal("parameter_changes_place", name)
+        for name, value in sorted(call.places)
+        if not _is_own(endpoint, name, value)
+    ]
+    vendor = vendor_of(endpoint)
+    if vendor is None or not vendor.self_operated:
+        found += [
+            Refusal("parameter_not_allowed", path)
+            for path in sorted(call.unknown)
+            if not _is_allowed(endpoint, path)
+        ]
+    return tuple(found)
+
+
+def place_parameters(endpoint: Endpoint) -> Mapping[str, str]:
+    """Client parameter → the endpoint's setting that alone may give it."""
+    vendor = vendor_of(endpoint)
+    return {} if vendor is None else vendor.place_parameters
+
+
+def _is_own(endpoint: Endpoint, name: str, value: str) -> bool:
+    setting = place_parameters(endpoint).get(name)
+    return setting is not None and endpoint.settings.get(setting) == value
+
+
+def _is_allowed(endpoint: Endpoint, path: str) -> bool:
+    first = re.split(r"[.\[]", path, maxsplit=1)[0]
+    return path in endpoint.allow_parameters or first in endpoint.allow_parameters
+
+
+class _Look:
+    """One walk over one body; a stack instead of recursion, since bodies may be deep."""
+
+    __slots__ = ("_stack", "features", "movers", "places", "unknown")
+
+    def __init__(self) -> None:
+        self.movers: set[str] = set()
+        self.features: set[str] = set()
+        self.unknown: set[str] = set()
+        self.places: set[tuple[str, str]] = set()
+        self._stack: list[tuple[Node, object, str]] = []
+
+    def walk(self, node: Node, body: object) -> None:
+        stack = self._stack
+        stack.append((node, body, ""))
+        while stack:
+            node, value, path = stack.pop()
+            if isinstance(value, dict):
+                if node.by is not None or node.opaque or node.feature is not None:
+                    self._kind(node, value, path)
+                else:
+                    self._fields(node, value, path)
+            elif isinstance(value, list):
+                stack += [(node, item, path) for item in value]
+            elif isinstance(value, str) and node.text is not None:
+                self._link(node.text, value)
+
+    def _kind(self, node: Node, value: dict[str, object], path: str) -> None:
+        chosen = node if node.by is None else self._choose(node, value, path)
+        if chosen is None:
+            return
+        if chosen.mover is not None:
+            self.movers.add(chosen.mover)
+        if chosen.feature is not None:
+            self.features.add(chosen.feature)
+        if not chosen.opaque:
+            self._fields(chosen, value, path)
+
+    def _fields(self, node: Node, value: dict[str, object], path: str) -> None:
+        keys = node.keys
+        for name, given in value.items():
+            rule = keys.get(name, _UNLISTED)
+            if rule is None:
+                continue
+            if rule.plain and type(given) is str:
+                continue
+            self._apply(rule, name, given, path)
+        for name, mover in node.absent:
+            if value.get(name) is None:
+                self.movers.add(mover)
+
+    def _apply(self, rule: Rule, name: str, given: object, path: str) -> None:
+        if rule.feature is not None and given:
+            self.features.add(rule.feature)
+        if rule.node is not None:
+            self._stack.append((rule.node, given, _below(path, name)))
+        elif rule.link:
+            self._link(rule.mover or URL_INPUT, given)
+        elif rule.mover is not None:
+            if given and given != rule.unless:
+                self.movers.add(rule.mover)
+        elif rule.place:
+            self.places.add((name, _text(given)))
+        elif rule.unknown:
+            self._not_known(_below(path, name), given)
+
+    def _choose(self, node: Node, value: dict[str, object], path: str) -> Node | None:
+        """The kind of an object, or `None` when it isn't known; then the whole is unknown."""
+        kind = value.get(node.by or "")
+        if kind is None and node.default is not None:
+            return node.default
+        chosen = node.kinds.get(kind) if isinstance(kind, str) else None
+        if chosen is None or chosen.unknown:
+            shown = kind if isinstance(kind, str) and len(kind) <= 60 else "?"
+            if node.otherwise is not None:
+                self.movers.add(node.otherwise)
+            self._not_known(f"{path}[{node.by}={shown}]", value)
+            return None
+        return chosen
+
+    def _link(self, mover: str, value: object) -> None:
+        if isinstance(value, str) and value[:5].lower() == "data:":
+            return
+        if value:
+            self.movers.add(mover)
+
+    def _not_known(self, path: str, value: object) -> None:
+        self.unknown.add(path if len(self.unknown) < MAX_UNKNOWN else MORE)
+        if _holds_url(value):
+            self.movers.add(URL_INPUT)
+
+
+_UNLISTED = Rule(unknown=True)
+
+
+def _below(path: str, name: str) -> str:
+    """The path of a key; a path that is long already stays as it is, however deep it goes."""
+    if len(path) > _MAX_PATH:
+        return path
+    shown = name if len(name) <= _MAX_PATH else name[:_MAX_PATH] + "…"
+    return f"{path}.{shown}" if path else shown
+
+
+def _text(value: object) -> str:
+    if isinstance(value, str):
+        return value
+    if value is None or isinstance(value, bool):
+        return {None: "null", True: "true", False: "false"}[value]
+    return str(value) if isinstance(value, int | float) else STRUCTURED
+
+
+def _holds_url(value: object) -> bool:
+    """Whether a URL stands anywhere in a value nobody knows the meaning of."""
+    pending = [value]
+    while pending:
+        item = pending.pop()
+        if isinstance(item, str):
+            if _URL.match(item):
+                return True
+        elif isinstance(item, dict):
+            pending.extend(item.values())
+        elif isinstance(item, list):
+            pending.extend(item)
+    return False
