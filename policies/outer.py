@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from policies.attributes import (
-    CLASSIFIER,
     Attributes,
     Declaration,
     State,
@@ -75,11 +74,5 @@ def _early(declaration: Declaration, said: tuple[Supplied, ...], trusted: bool) 
     claimed = frozenset(v for s in said if not is_authoritative(s.source) for v in s.values)
     default = frozenset[str]() if trusted else declaration.default
     settled = known or default
-    final = not trusted and not _may_be_claimed(declaration)
+    final = not trusted and not declaration.claimable
     return State(settled | claimed, closed=bool(settled) and final)
-
-
-def _may_be_claimed(declaration: Declaration) -> bool:
-    return "body" in declaration.sources or any(
-        source.startswith(CLASSIFIER) for source in declaration.sources
-    )

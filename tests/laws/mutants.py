@@ -227,7 +227,7 @@ MUTANTS = (
         "most is None or least <= most",
         "True",
     ),
-    Mutant("redact less", obligations.Redact.meet, "|", "&"),
+    Mutant("redact less", obligations.Redact.meet, "identifiers | other", "identifiers & other"),
     Mutant(
         "conflicts heal", obligations.Obligations.add, "if one.kind in self.conflicts:", "if False:"
     ),
@@ -240,9 +240,6 @@ MUTANTS = (
         "declaration.default",
     ),
     Mutant("outer: heads are final", outer._early, "and final", ""),
-    Mutant(
-        "outer: the body is silent", outer._may_be_claimed, '"body" in declaration.sources', "False"
-    ),
     Mutant("outer: trials count", outer.outer_bound, "or rule.is_dry(now)", ""),
     Mutant(
         "outer: no grant",

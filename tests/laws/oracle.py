@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
-from policies.attributes import Attributes
+from policies.attributes import Attributes, State, Supplied
 from policies.conditions import AllOf, AnyOf, Candidate, CandidateIs, Condition, Is, Not
 from policies.engine import Allowed
 from policies.model import Rule
 from regions.countries import Countries
 from regions.places import Boundary
-from tests.laws.worlds import World
+from tests.laws.worlds import DECLARED, World
 
 
 @dataclass(frozen=True)
@@ -20,14 +21,16 @@ class Sets:
     operate: Countries
 
 
-def outcomes(condition: Condition, facts: Attributes, candidate: Candidate) -> set[bool]:
+def outcomes(condition: Condition, facts: Attributes, candidate: Candidate | None) -> set[bool]:
     """Every truth the condition may still take."""
     if isinstance(condition, Is):
         state = facts.states.get(condition.attribute)
         if state is not None and condition.values & state.values:
             return {True}
         return {False} if state is not None and state.closed else {True, False}
-    if isinstance(condition, CandidateIs):
+    if isinstance(condition, CandidateIs) and candidate is None:
+        return {True, False}
+    if isinstance(condition, CandidateIs) and candidate is not None:
         values = {
             "served_model": candidate.model,
             "provider": candidate.provider,
@@ -53,9 +56,40 @@ def applying(world: World, candidate: Candidate) -> list[Rule]:
     return [
         rule
         for rule in world.policy.rules
-        if outcomes(rule.condition, facts, candidate) != {False}
-        and not (rule.dry_run_until is not None and world.now < rule.dry_run_until)
+        if outcomes(rule.condition, facts, candidate) != {False} and not on_trial(rule, world.now)
     ]
+
+
+def on_trial(rule: Rule, now: float) -> bool:
+    return rule.dry_run_until is not None and now < rule.dry_run_until
+
+
+def said(
+    supplied: Iterable[Supplied], name: str, trusted: frozenset[str]
+) -> tuple[set[str], set[str]]:
+    """The values of authoritative sources, and the claimed ones."""
+    sure: set[str] = set()
+    claims: set[str] = set()
+    for one in supplied:
+        if one.name == name:
+            certain = one.source in {"key", "token", "tenant", "app", "operator"}
+            certain |= name in trusted and one.source in {"header", "body"}
+            (sure if certain else claims).update(one.values)
+    return sure, claims
+
+
+def early(world: World, supplied: Iterable[Supplied]) -> Attributes:
+    """What stays true whatever the body and the classifiers may still add."""
+    states: dict[str, State] = {}
+    trusted = world.policy.trusted(world.app)
+    for name, declared in DECLARED.items():
+        sure, claims = said(supplied, name, trusted)
+        body_may_decide = name in trusted
+        may_add = any(s in ("header", "body") or ":" in s for s in declared.sources)
+        values = sure or (set() if body_may_decide else set(declared.default))
+        closed = bool(values) and not may_add and not body_may_decide
+        states[name] = State(frozenset(values | claims), closed)
+    return Attributes(states)
 
 
 def allowed(world: World, candidate: Candidate) -> Sets:

@@ -6,7 +6,6 @@ from dataclasses import replace
 from random import Random
 
 from policies.attributes import CLAIMED, Attributes, State, Supplied, is_authoritative
-from policies.conditions import ALWAYS, Is
 from policies.eligibility import Excluded, judge
 from policies.engine import decide
 from policies.outer import outer_bound
@@ -75,27 +74,41 @@ def outer_bound_is_never_wrong(rnd: Random) -> None:
         assert "router_outside" in found.codes
 
 
-def outer_bound_counts_what_is_known(rnd: Random) -> None:
-    """The grant, unconditional rules, and rules true by key or header are in it."""
+def attributes_are_what_was_said(rnd: Random) -> None:
+    """The words of the design, one attribute at a time."""
+    world = make_world(rnd)
+    trusted = world.policy.trusted(world.app)
+    for name, declared in DECLARED.items():
+        sure, claims = oracle.said(world.supplied, name, trusted)
+        state = world.attributes[name]
+        assert state.values == (sure or set(declared.default)) | claims
+        known = bool(sure or declared.default)
+        assert state.closed == (known and name not in world.opened)
+
+
+def outer_bound_is_exact(rnd: Random) -> None:
+    """grant ∩ the rules that are true whatever the body and the classifiers still add."""
     world = make_world(rnd)
     early = tuple(s for s in world.supplied if s.source != "body" and ":" not in s.source)
-    said = {(s.name, v) for s in early for v in s.values}
     bound = outer_bound(world.policy, world.tenant, world.app, early, world.now, world.purpose)
+    facts = replace(world.ask, attributes=oracle.early(world, early)).facts
     process = world.bounds.get(f"grant:{world.tenant}", (None, None, None))[0]
-    if process is not None:
-        assert not bound.sure & ~process.naive(world.now).sure
+    tenant = world.policy.tenants.get(world.tenant)
+    if tenant is None or tenant.grant is None or process is None:
+        assert bound.sure == 0
+        return
+    expected = process.naive(world.now)
     for rule in world.policy.rules:
         made = world.bounds[rule.name][0]
-        known = rule.condition == ALWAYS or (
-            isinstance(rule.condition, Is)
-            and any((rule.condition.attribute, v) in said for v in rule.condition.values)
-        )
-        if made is not None and known and not rule.is_dry(world.now):
-            assert not bound.sure & ~made.naive(world.now).sure
+        certain = oracle.outcomes(rule.condition, facts, None) == {True}
+        if made is not None and certain and not oracle.on_trial(rule, world.now):
+            expected &= made.naive(world.now)
+    assert bound == expected
 
 
 test_law_4_states = law(law_4_open_is_never_better)
 test_law_4_opening = law(law_4_opening_is_never_better)
 test_law_5 = law(law_5_a_claim_never_widens)
 test_outer_bound = law(outer_bound_is_never_wrong)
-test_outer_bound_counts = law(outer_bound_counts_what_is_known)
+test_attributes = law(attributes_are_what_was_said)
+test_outer_bound_exact = law(outer_bound_is_exact)

@@ -9,7 +9,7 @@ import pytest
 from tests.laws.laws import LAWS
 from tests.laws.mutants import MUTANTS, Mutant
 
-SEEDS = 800
+SEEDS = 250
 
 
 def killer(mutant: Mutant) -> str | None:

@@ -7,9 +7,18 @@ from random import Random
 
 from policies.eligibility import Eligible, judge
 from policies.engine import decide
-from policies.obligations import Obligations, meet
+from policies.obligations import (
+    KINDS,
+    AnyObligation,
+    Obligations,
+    RecordRetention,
+    Redact,
+    TierRange,
+    meet,
+)
+from regions.model import Tier
 from tests.laws import oracle
-from tests.laws.worlds import law, make_obligation, make_rule, make_world
+from tests.laws.worlds import law, make_obligation, make_rule, make_world, some
 
 
 def formula(rnd: Random) -> None:
@@ -106,16 +115,31 @@ def law_7_the_rest_only_removes(rnd: Random) -> None:
 
 def obligations_meet(rnd: Random) -> None:
     """`meet` is associative, commutative and idempotent; a conflict stays one."""
-    three = [make_obligation(rnd) for _ in range(rnd.randint(1, 4))]
-    shuffled = [*three, *three[:1]]
+    kinds = some(rnd, KINDS, 1, 2)
+    made = [make_obligation(rnd, kinds) for _ in range(rnd.randint(1, 4))]
+    shuffled = [*made, *made[:1]]
     rnd.shuffle(shuffled)
     one, other = Obligations(), Obligations()
-    for obligation in three:
+    for obligation in made:
         one = one.add(obligation)
     for obligation in shuffled:
         other = other.add(obligation)
     assert one == other
-    assert {o.kind for o in three} == {*one.held, *one.conflicts}
+    assert {o.kind for o in made} == {*one.held, *one.conflicts}
+    for kind in {o.kind for o in made}:
+        assert (kind in one.conflicts) == (not _satisfiable([o for o in made if o.kind == kind]))
+    redacted = {i for o in made if isinstance(o, Redact) for i in o.identifiers}
+    assert one.redacted == redacted
+
+
+def _satisfiable(made: list[AnyObligation]) -> bool:
+    tiers = [o for o in made if isinstance(o, TierRange)]
+    records = [o for o in made if isinstance(o, RecordRetention)]
+    some_tier = any(all(o.floor <= tier <= o.ceiling for o in tiers) for tier in Tier)
+    moments = [n / 2 for n in range(40)]
+    return some_tier and any(
+        all(o.least <= m and (o.most is None or m <= o.most) for o in records) for m in moments
+    )
 
 
 test_formula = law(formula)

@@ -22,6 +22,7 @@ from policies.conditions import AllOf, AnyOf, Candidate, CandidateIs, Condition,
 from policies.engine import Ask
 from policies.model import App, Grant, Policy, Prefer, Rule, Tenant
 from policies.obligations import (
+    KINDS,
     AnyObligation,
     InRegion,
     MaxPrice,
@@ -246,9 +247,9 @@ def _make_leaf(rnd: Random, under_not: bool) -> Condition:
     return Is(declared.name, frozenset(some(rnd, sorted(declared.values), 1, 2)))
 
 
-def make_obligation(rnd: Random) -> AnyObligation:
+def make_obligation(rnd: Random, kinds: Iterable[str] = KINDS) -> AnyObligation:
     tiers = sorted((rnd.choice(list(Tier)), rnd.choice(list(Tier))))
-    most = rnd.choice((None, 5.0, 9.0))
+    most = rnd.choice((None, 4.0, 9.0))
     made: tuple[AnyObligation, ...] = (
         ZeroRetention(),
         Redact(frozenset(some(rnd, ("email", "iban", "name"), 1, 2))),
@@ -258,9 +259,9 @@ def make_obligation(rnd: Random) -> AnyObligation:
         MaxPrice(rnd.choice((None, 1.0, 2.0)), rnd.choice((None, 1.0, 2.0))),
         InRegion(),
         NoGlobal(),
-        RecordRetention(rnd.choice((0.0, 3.0, 5.0)), most),
+        RecordRetention(rnd.choice((0.0, 3.0, 4.0) if most else (0.0, 3.0, 5.0, 10.0)), most),
     )
-    return rnd.choice(made)
+    return rnd.choice([one for one in made if one.kind in kinds])
 
 
 def make_rule(rnd: Random, atlas: Atlas, name: str) -> tuple[Rule, Axes]:
@@ -281,6 +282,9 @@ def make_rule(rnd: Random, atlas: Atlas, name: str) -> tuple[Rule, Axes]:
         prefer,
         dry_run_until=rnd.choice(TIMES) if chance(rnd, 15) else None,
     )
+    if chance(rnd, 5):
+        at_odds = (TierRange(Tier.SMALL, Tier.SMALL), TierRange(Tier.LARGE, Tier.LARGE))
+        rule = replace(rule, obligations=(*rule.obligations, *at_odds))
     return rule, (process, retain, operate)
 
 
