@@ -5,23 +5,20 @@ from __future__ import annotations
 import asyncio
 import time
 import uuid
-from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from collections.abc import Awaitable, Callable, MutableMapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Final
 
 from classifiers.suite import Suite
 from regions.health import HealthBook
 from router.admission import Concurrency
 from router.audit.log import AuditLog, LogSettings
-from router.config import Config
 from router.dispatch import Dispatcher
 from router.eligible import Filter
 from router.errors import RequestError
 from router.exchange import AsgiExchange
 from router.live import Live
 from router.load import InFlight
-from router.loading import load_snapshot, signing_key_path
 from router.metrics import Metrics
 from router.pipeline import Observed, Pipeline
 from router.records import Scribe
@@ -267,22 +264,3 @@ def _observer(live: Live) -> Callable[[Observed], None]:
             live.metrics.count("domicile_failovers_total")
 
     return observe
-
-
-async def open_router(
-    path: Path, environment: Mapping[str, str], clocks: Clocks, transport: Transport | None = None
-) -> Router:
-    """A router from its configuration file.
-
-    Raises:
-        ConfigError, DocumentErrors: something in the files is wrong; says where.
-        AuditError: the log can't be opened.
-    """
-    snapshot = load_snapshot(path, environment, clocks.wall())
-    return await Router.open(snapshot, log_settings(snapshot.config, path), clocks, transport)
-
-
-def log_settings(config: Config, path: Path) -> LogSettings:
-    """Where this process's log goes; paths are relative to the configuration file."""
-    folder = path.parent / config.log.dir
-    return LogSettings(folder, config.router.id, signing_key_path(config, path.parent))

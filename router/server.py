@@ -13,7 +13,7 @@ from pathlib import Path
 import uvicorn
 
 from router import admin
-from router.app import Asgi, Clocks, Router, open_router
+from router.app import Asgi, Clocks, Router
 from router.config import ConfigError
 from router.transport.messages import Transport
 
@@ -111,8 +111,13 @@ async def serve(
     Raises:
         ConfigError, DocumentErrors, AuditError: it can't start; says why.
     """
-    router = await open_router(path, environment, Clocks.real(os.urandom), transport)
-    section = router.live.snapshot.config.router
+    from router.loading import load_snapshot, log_settings
+
+    clocks = Clocks.real(os.urandom)
+    snapshot = load_snapshot(path, environment, clocks.wall())
+    settings = log_settings(snapshot.config, path.parent)
+    router = await Router.open(snapshot, settings, clocks, transport)
+    section = snapshot.config.router
     try:
         public = bind(section.listen, "listen")
         private = bind(section.admin, "admin")

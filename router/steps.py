@@ -82,6 +82,9 @@ class TwelveSteps:
                 arrival.purpose.value,
             )
         )
+        tenant = arrival.snapshot.policy.tenants.get(holder.tenant)
+        if tenant is None or tenant.grant is None:
+            return known  # nothing is allowed anywhere: step 4 says so, and records it
         elsewhere = direct(bound, arrival.snapshot)
         if elsewhere is not None:
             raise await self._misdirected(arrival, holder.key, elsewhere)

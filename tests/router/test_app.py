@@ -1,0 +1,135 @@
+"""A whole router over a simulated fleet: real sockets, real log, real transport."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import httpx
+import pytest
+
+from router.audit.verify import verify
+from router.config import Peer
+from router.simulator.faults import Fault, Kind
+from tests.router.house import KEYS, House, Plan, house
+
+PATH = "/v1/chat/completions"
+BODY: dict[str, object] = {
+    "model": "assistant",
+    "messages": [{"role": "user", "content": "hello"}],
+    "max_tokens": 6,
+}
+
+
+@pytest.fixture
+async def running(tmp_path: Path) -> AsyncIterator[House]:
+    async with house(tmp_path) as found:
+        yield found
+
+
+async def ask(
+    found: House, tenant: str = "eu", body: object = None, **headers: str
+) -> httpx.Response:
+    async with httpx.AsyncClient(base_url=found.url, timeout=20, trust_env=False) as client:
+        sent = {"authorization": f"Bearer {KEYS[tenant]}", **headers}
+        return await client.post(PATH, headers=sent, json=BODY if body is None else body)
+
+
+def code(response: httpx.Response) -> tuple[int, str]:
+    return response.status_code, response.json()["error"]["code"]
+
+
+async def test_an_answer_with_its_receipt(running: House) -> None:
+    response = await ask(running)
+    assert response.status_code == 200
+    assert response.json()["model"] == "assistant"
+    headers = response.headers
+    assert headers["x-domicile-region"] == "self:fra1"
+    assert headers["x-domicile-endpoint"] == "fra1"
+    assert headers["x-domicile-attempts"] == "1"
+    log, index, leaf = headers["x-domicile-record"].split("/")
+    assert log == "eu-1"
+    async with httpx.AsyncClient(base_url=running.url, trust_env=False) as client:
+        own = {"authorization": f"Bearer {KEYS['eu']}"}
+        record = (await client.get(f"/domicile/v1/records/{log}/{index}", headers=own)).json()
+        assert record["leaf"] == leaf
+        assert record["body"]["plan"] == ["fra1", "par1"]
+        other = {"authorization": f"Bearer {KEYS['world']}"}
+        foreign = await client.get(f"/domicile/v1/records/{log}/{index}", headers=other)
+        assert foreign.status_code == 404
+
+
+async def test_a_stream(running: House) -> None:
+    response = await ask(running, body={**BODY, "stream": True})
+    assert response.headers["content-type"].startswith("text/event-stream")
+    assert response.text.endswith("data: [DONE]\n\n")
+    assert '"model":"assistant"' in response.text
+    assert "tiny" not in response.text
+
+
+async def test_a_failed_region_is_replaced_inside_the_boundary(running: House) -> None:
+    running.fleet["fra1"].fail(Fault(Kind.STATUS, status=503))
+    response = await ask(running)
+    assert response.headers["x-domicile-region"] == "self:par1"
+    assert response.headers["x-domicile-attempts"] == "2"
+    assert running.hits("self:iad1") == 0
+
+
+async def test_when_only_endpoints_outside_live_it_is_503(running: House) -> None:
+    for region in ("fra1", "par1"):
+        running.fleet[region].fail(Fault(Kind.STATUS, status=503))
+    response = await ask(running)
+    assert code(response) == (503, "upstream_unavailable")
+    assert "retry-after" in response.headers
+    assert running.hits("self:iad1") == 0
+    reasons = response.json()["error"]["reasons"]
+    assert {"endpoint": "iad1", "excluded": ["process_outside"]} in reasons
+
+
+async def test_no_grant_is_refused(running: House) -> None:
+    assert code(await ask(running, "nobody")) == (403, "no_grant")
+
+
+async def test_a_tenant_of_elsewhere_is_sent_home(tmp_path: Path) -> None:
+    peers = (Peer(region="self:iad1", url="https://us.example.com"),)
+    async with house(tmp_path, Plan(peers=peers)) as found:
+        response = await ask(found, "us", body="x" * 100)
+        assert code(response) == (421, "misdirected")
+        assert response.headers["location"] == "https://us.example.com"
+        assert sum(len(r.seen) for r in found.fleet) == 0
+
+
+async def test_the_log_verifies_and_holds_no_prompt(tmp_path: Path) -> None:
+    canary = "canary-7f3a"
+    async with house(tmp_path) as found:
+        body = {**BODY, "messages": [{"role": "user", "content": canary}], "user": canary}
+        await ask(found, body=body)
+        await ask(found, body={**body, "model": canary})
+        found.fleet["fra1"].fail(Fault(Kind.STATUS, status=400, error=canary))
+        await ask(found, body=body, **{"x-request-id": canary, "user-agent": canary})
+    assert verify(tmp_path / "log").ok
+    for path in (tmp_path / "log").rglob("*"):
+        if path.is_file():
+            assert canary.encode() not in path.read_bytes()
+
+
+async def test_unknown_model(running: House) -> None:
+    assert code(await ask(running, body={**BODY, "model": "other"})) == (404, "model_not_found")
+
+
+async def test_a_client_that_leaves_stops_the_endpoint(running: House) -> None:
+    running.fleet["fra1"].fail(Fault(Kind.HANG))
+    with pytest.raises(httpx.ReadTimeout):
+        async with httpx.AsyncClient(base_url=running.url, timeout=0.3, trust_env=False) as client:
+            await client.post(PATH, headers={"authorization": f"Bearer {KEYS['eu']}"}, json=BODY)
+    await asyncio.sleep(0.3)
+    assert running.router.live.concurrency.total == 0
+    assert running.hits("self:par1") == 0
+    assert running.router.live.inflight.keys == ()
+
+
+async def test_a_frozen_endpoint_is_left_after_its_first_token_time(running: House) -> None:
+    running.fleet["fra1"].freeze()
+    response = await ask(running, body={**BODY, "stream": True})
+    assert response.headers["x-domicile-region"] == "self:par1"
