@@ -60,14 +60,14 @@ def differences(found: Scan, stored: bytes, size: int) -> Iterator[Finding]:
         ending = 0  # a tail follows: the two ends are not the same place
     middle = expected[start : len(expected) - ending], actual[start : len(actual) - ending]
     matcher = SequenceMatcher(None, *middle, autojunk=False)
-    removed, added = set(middle[0]) - set(middle[1]), set(middle[1]) - set(middle[0])
+    here, signed = set(actual), set(expected)
     for tag, left, left_end, right, right_end in matcher.get_opcodes():
         if tag == "equal" or (tag == "insert" and start + left == size):
             continue  # the second: lines after everything the head covers are the tail
         yield from _change(
             found,
-            [(start + at, middle[0][at] in removed) for at in range(left, left_end)],
-            [(start + at, middle[1][at] in added) for at in range(right, right_end)],
+            [(start + at, middle[0][at] not in here) for at in range(left, left_end)],
+            [(start + at, middle[1][at] not in signed) for at in range(right, right_end)],
             bounded=start + left_end == size,
         )
 

@@ -1,0 +1,72 @@
+import os
+from pathlib import Path
+
+import pytest
+
+from router.audit.disk import LocalDisk
+from router.audit.errors import LogLocked
+
+
+def test_open_makes_folders_and_appends(tmp_path: Path) -> None:
+    disk, path = LocalDisk(), tmp_path / "a" / "b" / "file"
+    for part in (b"one", b"two"):
+        fd = disk.open(path)
+        disk.write(fd, part)
+        disk.sync(fd)
+        disk.close(fd)
+    assert path.read_bytes() == b"onetwo"
+
+
+def test_names_are_synced_up_to_the_first_folder_that_was_there(tmp_path: Path) -> None:
+    synced: list[str] = []
+
+    class Watched(LocalDisk):
+        def flush(self, fd: int) -> None:
+            synced.append(Path(os.readlink(f"/proc/self/fd/{fd}")).name)
+
+    disk = Watched()
+    disk.close(disk.open(tmp_path / "a" / "b" / "file"))
+    assert synced == ["b", "a", tmp_path.name]
+    disk.close(disk.open(tmp_path / "a" / "b" / "file"))
+    assert len(synced) == 3
+
+
+def test_replace_leaves_old_or_new_and_no_draft(tmp_path: Path) -> None:
+    disk, path = LocalDisk(), tmp_path / "checkpoint"
+    disk.replace(path, b"old")
+    disk.replace(path, b"new")
+    assert path.read_bytes() == b"new"
+
+    class Full(LocalDisk):
+        def write(self, fd: int, data: bytes) -> None:
+            raise OSError(28, "no space left on device")
+
+    with pytest.raises(OSError, match="no space"):
+        Full().replace(path, b"newer")
+    assert path.read_bytes() == b"new"
+
+
+def test_truncate_and_remove(tmp_path: Path) -> None:
+    disk, path = LocalDisk(), tmp_path / "file"
+    path.write_bytes(b"12345")
+    disk.truncate(path, 2)
+    assert path.read_bytes() == b"12"
+    disk.remove(path)
+    assert not path.exists()
+
+
+def test_a_lock_is_exclusive_until_closed(tmp_path: Path) -> None:
+    disk = LocalDisk()
+    held = disk.lock(tmp_path / "log" / "lock", wait=False)
+    with pytest.raises(LogLocked, match="give this one its own"):
+        disk.lock(tmp_path / "log" / "lock", wait=False)
+    disk.close(held)
+    disk.close(disk.lock(tmp_path / "log" / "lock", wait=False))
+
+
+def test_a_full_device_is_an_error() -> None:
+    disk = LocalDisk()
+    fd = os.open("/dev/full", os.O_WRONLY)
+    with pytest.raises(OSError, match="No space"):
+        disk.write(fd, b"x")
+    disk.close(fd)

@@ -1,0 +1,36 @@
+from pathlib import Path
+
+import pytest
+
+from router.audit.layout import Folder, LogFolder, complete_lines, segment_lines
+
+
+@pytest.mark.parametrize(
+    ("data", "lines", "torn"),
+    [(b"", [], 0), (b"a", [], 1), (b"a\n", [b"a"], 0), (b"a\nbc", [b"a"], 2),
+     (b"a\n\nb\n", [b"a", b"", b"b"], 0)],
+)  # fmt: skip
+def test_complete_lines(data: bytes, lines: list[bytes], torn: int) -> None:
+    assert complete_lines(data) == (lines, torn)
+
+
+def test_segments_are_ordered_and_nothing_else_counts(tmp_path: Path) -> None:
+    folder = LogFolder(tmp_path / "eu-1")
+    assert folder.segments() == []
+    for first in (100, 0, 20):
+        path = folder.segment(first).path
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(b"line\n")
+        folder.segment(first).leaves.write_bytes(b"")
+    (tmp_path / "eu-1" / "segments" / "notes.txt").write_bytes(b"")
+    assert [segment.first for segment in folder.segments()] == [0, 20, 100]
+    assert list(segment_lines(folder.segment(20))) == [b"line"]
+
+
+def test_logs_are_the_folders_that_have_one(tmp_path: Path) -> None:
+    assert Folder(tmp_path / "absent").log_ids() == []
+    (tmp_path / "eu-2" / "segments").mkdir(parents=True)
+    (tmp_path / "eu-1").mkdir()
+    (tmp_path / "eu-1" / "checkpoints.jsonl").write_bytes(b"")
+    (tmp_path / "snapshots").mkdir()
+    assert Folder(tmp_path).log_ids() == ["eu-1", "eu-2"]

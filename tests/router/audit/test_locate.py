@@ -1,0 +1,70 @@
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from router.audit.layout import LogFolder
+from router.audit.locate import altered_sidecar, differences, root_at, stored_leaves
+from router.audit.scan import Part, Scan
+from router.audit.tree import EMPTY_ROOT, leaf_hash
+
+A, B, C, D, X = (leaf_hash(name) for name in (b"a", b"b", b"c", b"d", b"x"))
+
+
+def found(tmp_path: Path, leaves: Sequence[bytes]) -> Scan:
+    part = Part(LogFolder(tmp_path).segment(0), 0, len(leaves))
+    return Scan("eu-1", bytearray(b"".join(leaves)), {}, [part])
+
+
+@pytest.mark.parametrize(
+    ("lines", "said"),
+    [
+        ([A, B, C, D], []),
+        ([A, B, C, D, X, X], []),  # all of it tail
+        ([A, X, C, D], [("altered", 1)]),
+        ([A, C, D], [("removed", 1)]),
+        ([A, C, D, X], [("removed", 1)]),
+        ([X, A, B, C, D], [("added", 0)]),
+        ([A, A, B, C, D], [("duplicated", 1)]),
+        ([A, B, C, C, D], [("duplicated", 3)]),
+        ([A, B], [("removed", 2), ("removed", 3)]),
+        ([], [("removed", 0), ("removed", 1), ("removed", 2), ("removed", 3)]),
+        ([X, X, X, X], [("altered", 0), ("altered", 1), ("altered", 2), ("altered", 3)]),
+    ],
+)
+def test_every_change_has_its_word_and_index(
+    tmp_path: Path, lines: list[bytes], said: list[tuple[str, int]]
+) -> None:
+    findings = differences(found(tmp_path, lines), b"".join([A, B, C, D]), 4)
+    assert [(finding.fault, finding.place.index) for finding in findings] == said
+
+
+def test_swapped_lines_are_moved(tmp_path: Path) -> None:
+    findings = list(differences(found(tmp_path, [A, C, B, D]), b"".join([A, B, C, D]), 4))
+    assert min(finding.place.index for finding in findings) == 1
+    assert {finding.fault for finding in findings} <= {"moved", "duplicated"}
+
+
+def test_only_what_the_head_covers_is_compared(tmp_path: Path) -> None:
+    assert not list(differences(found(tmp_path, [A, B, X]), b"".join([A, B, C, D]), 2))
+
+
+def test_root_at(tmp_path: Path) -> None:
+    assert root_at(A, 0) == EMPTY_ROOT
+    assert root_at(A, 1) == A
+    assert root_at(A, 2) is None
+
+
+def test_a_missing_sidecar_is_filled_from_the_lines(tmp_path: Path) -> None:
+    scan = found(tmp_path, [A, B])
+    assert stored_leaves(LogFolder(tmp_path), scan) == A + B
+    later = LogFolder(tmp_path).segment(2)
+    later.leaves.parent.mkdir()
+    later.leaves.write_bytes(C + D[:5])
+    assert stored_leaves(LogFolder(tmp_path), scan) == A + B + C
+
+
+def test_an_altered_sidecar_is_named_where_lines_are_proved(tmp_path: Path) -> None:
+    scan = found(tmp_path, [A, B, C])
+    assert not list(altered_sidecar(scan, A + B + C, 3))
+    assert [f.place.index for f in altered_sidecar(scan, A + X + X, 2)] == [1]

@@ -1,0 +1,70 @@
+from pathlib import Path
+
+import pytest
+
+from router.audit.layout import Folder
+from router.audit.scan import Scan, scan
+from router.audit.structure import Structure
+from tests.router.audit.logbox import LogBox
+
+
+@pytest.fixture
+async def folder(tmp_path: Path) -> Folder:
+    box = LogBox(tmp_path, segment_bytes=2000)
+    await box.refill(12)
+    return Folder(box.folder)
+
+
+def look(folder: Folder, *wanted: int) -> Scan:
+    roster = Structure(folder, [])
+    return scan(folder.log("eu-1"), wanted, roster)
+
+
+def test_places_and_leaves_go_by_the_names_of_segments(folder: Folder) -> None:
+    found = look(folder, 0, 5, 10_000)
+    second = found.parts[1]
+    place = found.place(second.segment.first + 2)
+    assert (place.segment, place.line) == (second.segment.name, 3)
+    assert found.leaf(second.start) == bytes(found.leaves[second.start * 32 :][:32])
+    assert found.leaf(10_000) is None
+    assert set(found.roots) == {0, 5}
+    assert not [finding for finding in found.findings if finding.fault != "roster"]
+
+
+def test_a_missing_segment_is_named_by_what_comes_next(folder: Folder) -> None:
+    first, second, third, *_ = folder.log("eu-1").segments()
+    second.path.unlink()
+    found = look(folder)
+    assert found.findings[0].fault == "segment"
+    assert found.findings[0].place.segment == third.name
+    assert found.findings[0].place.index == second.first
+    assert found.leaf(second.first) is None
+    assert found.leaf(first.first) is not None
+    assert found.leaf(third.first) is not None
+
+
+def test_a_torn_segment_in_the_middle_is_no_torn_tail(folder: Folder) -> None:
+    first = folder.log("eu-1").segments()[0]
+    first.path.write_bytes(first.path.read_bytes()[:-5])
+    found = look(folder)
+    assert found.torn == 0
+    assert {finding.fault for finding in found.findings} == {"malformed", "segment"}
+
+
+@pytest.mark.parametrize("field", [b'"i":', b'"l":"', b'"p":["'])
+def test_a_segment_line_must_fit(folder: Folder, field: bytes) -> None:
+    second = folder.log("eu-1").segments()[1]
+    data = second.path.read_bytes()
+    at = data.index(field) + len(field)
+    other = b"1" if data[at : at + 1] != b"1" else b"2"
+    second.path.write_bytes(data[:at] + other + data[at + 1 :])
+    found = look(folder)
+    assert found.findings[0].fault == "malformed"
+    assert found.findings[0].place.line == 1
+
+
+def test_an_empty_log_has_no_places(tmp_path: Path) -> None:
+    found = look(Folder(tmp_path), 0)
+    assert found.size == 0
+    assert found.place(3).segment == ""
+    assert found.found_at(0, 3).index == 3
