@@ -40,7 +40,7 @@ class Shape(Protocol):
 class Typed:
     """A TypedDict of the openai or anthropic package."""
 
-    type: type[Any]
+    type: Any
 
     @property
     def name(self) -> str:
