@@ -11,6 +11,7 @@ from __future__ import annotations
 import copy
 import logging
 import os
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -30,6 +31,16 @@ _OFF = (
     "drop_params", "modify_params", "bedrock_neutralize_orphaned_tool_blocks", "telemetry",
     "set_verbose", "cache", "bedrock_request_metadata_fields",
 )  # fmt: skip
+
+_ANSWER = (
+    b'{"output":{"message":{"role":"assistant","content":[{"text":"x"}]}},"stopReason":"end_turn",'
+    b'"usage":{"inputTokens":1,"outputTokens":1,"totalTokens":2}}'
+)
+_EVENTS: tuple[Mapping[str, object], ...] = (
+    {"contentBlockIndex": 0, "start": {"toolUse": {"toolUseId": "x", "name": "x"}}},
+    {"contentBlockIndex": 0, "delta": {"reasoningContent": {"text": "x"}}},
+    {"stopReason": "end_turn"},
+)
 
 JSON_TOOL = "json_tool_call"
 """The tool that litellm forces where a model has no schema of its own for answers."""
@@ -62,11 +73,16 @@ def _environment(settings: Mapping[str, str]) -> Iterator[None]:
         os.environ.update(before)
 
 
-def _quiet(litellm: ModuleType) -> None:
+def _silence() -> None:
+    """Its loggers write prompts; they are off before it begins to use them, and after."""
     for name in _LOGGERS:
         logger = logging.getLogger(name)
         logger.disabled = True
         logger.handlers.clear()
+
+
+def _quiet(litellm: ModuleType) -> None:
+    _silence()
     for name in _CALLBACKS:
         setattr(litellm, name, [])
     for name in _OFF:
@@ -80,15 +96,28 @@ class Converse:
     """The translation. Making one imports litellm: seconds, so it is done before ready."""
 
     def __init__(self) -> None:
-        with _environment(_WHILE_IMPORTING):
+        # Its types complain while their schemas are built, at import and at first use.
+        with _environment(_WHILE_IMPORTING), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            _silence()
             import litellm
             from litellm.llms.bedrock.chat.converse_transformation import AmazonConverseConfig
             from litellm.llms.bedrock.chat.invoke_handler import AWSEventStreamDecoder
-        _quiet(litellm)
-        self._config = AmazonConverseConfig()
-        self._stream = AWSEventStreamDecoder
-        self._made = litellm.ModelResponse
-        self._supported: dict[str, frozenset[str]] = {}
+
+            _quiet(litellm)
+            self._config = AmazonConverseConfig()
+            self._stream = AWSEventStreamDecoder
+            self._made = litellm.ModelResponse
+            self._supported: dict[str, frozenset[str]] = {}
+            self._warm_up()
+
+    def _warm_up(self) -> None:
+        """One of each, so that the first request finds everything built."""
+        self.request("amazon.nova-lite-v1:0", [{"role": "user", "content": "x"}], {})
+        self.answer(_ANSWER, False)
+        chunks = self.chunks(False)
+        for event in _EVENTS:
+            chunks.delta(event)
 
     def supported(self, model: str) -> frozenset[str]:
         """OpenAI parameters that the model takes, by litellm's table; `top_k` it judges later."""
@@ -150,7 +179,7 @@ class Converse:
                 encoding=None,
                 json_mode=json_tool,
             )
-            answer: Mapping[str, object] = made.model_dump(exclude_none=True)
+            answer: Mapping[str, object] = made.model_dump(exclude_none=True, warnings=False)
         except Exception:  # noqa: BLE001  as above
             raise Untranslatable from None
         return answer
@@ -174,7 +203,7 @@ class ConverseChunks:
         """
         try:
             choice = self._parse(dict(event)).choices[0]
-            delta: Mapping[str, object] = choice.delta.model_dump(exclude_none=True)
+            delta: Mapping[str, object] = choice.delta.model_dump(exclude_none=True, warnings=False)
         except Exception:  # noqa: BLE001  its text holds the event
             raise Untranslatable from None
         return delta, choice.finish_reason or None

@@ -122,6 +122,7 @@ class EventAnswer:
         self._chunks = converse.chunks(json_tool)
         self._scanner = MessageScanner()
         self._calls: dict[object, int] = {}
+        self._argued: set[object] = set()
         self._stopped = False
         self._done = False
         head: dict[str, object] = {
@@ -185,8 +186,16 @@ class EventAnswer:
             if self._json_tool and reason == "tool_calls" and not self._calls:
                 reason = "stop"
             return self._chunk({}, reason)
-        delta = self._delta(made, event.get("contentBlockIndex"))
+        block = event.get("contentBlockIndex")
+        delta = self._delta(made, block) if event.keys() & {"start", "delta"} else self._stop(block)
         return self._chunk(delta) if delta else b""
+
+    def _stop(self, block: object) -> dict[str, object]:
+        """A call that ended without arguments has none: an empty object."""
+        if block not in self._calls or block in self._argued:
+            return {}
+        function = {"arguments": "{}"}
+        return {"tool_calls": [{"index": self._calls[block], "function": function}]}
 
     def _delta(self, made: Object, block: object) -> dict[str, object]:
         delta: dict[str, object] = {}
@@ -204,6 +213,8 @@ class EventAnswer:
         index = self._calls.setdefault(block, len(self._calls))
         function = call.get("function")
         said = function if isinstance(function, Mapping) else {}
+        if said.get("arguments"):
+            self._argued.add(block)
         if call.get("id") is None:
             return {"index": index, "function": {"arguments": said.get("arguments", "")}}
         started = {"name": said.get("name"), "arguments": said.get("arguments", "")}

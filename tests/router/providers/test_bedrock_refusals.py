@@ -1,0 +1,128 @@
+"""What Bedrock's provider refuses, by name, and without repeating it."""
+
+from collections.abc import Callable
+from typing import Any
+
+import orjson
+import pytest
+
+from regions.model import Endpoint
+from router.errors import RequestError
+from router.providers.base import Ask, AwsKeys, Provider, Target
+from router.providers.bedrock import Bedrock
+
+NOW = 1_795_000_000.0
+ARN = "arn:aws:bedrock:eu-central-1:123456789012"
+TOOL = {
+    "type": "function",
+    "function": {
+        "name": "get_weather",
+        "description": "the weather",
+        "parameters": {"type": "object", "properties": {"city": {"type": "string"}}},
+    },
+}
+
+Make = Callable[..., Endpoint]
+MakeAsk = Callable[..., Ask]
+
+
+@pytest.mark.parametrize("name", sorted(Bedrock.place_parameters))
+def test_place_parameters_of_clients_are_refused(
+    bedrock: Provider, endpoint: Make, ask: MakeAsk, keys: AwsKeys, name: str, canary: str
+) -> None:
+    asked = ask(**{name: canary})
+    there = endpoint(allow_parameters=frozenset({name}))
+    with pytest.raises(RequestError) as caught:
+        bedrock.encode(asked, there, Target(credential=keys), NOW)
+    assert (caught.value.code, caught.value.param) == ("parameter_changes_place", name)
+    assert canary not in caught.value.message
+    refusal = bedrock.refusal(asked, there)
+    assert refusal is not None
+    assert refusal.code == "parameter_changes_place"
+
+
+def test_an_equal_place_parameter_goes_no_further(
+    bedrock: Provider, endpoint: Make, ask: MakeAsk, keys: AwsKeys
+) -> None:
+    there = endpoint(settings={"aws_region_name": "eu-central-1"})
+    request = bedrock.encode(
+        ask(aws_region_name="eu-central-1"), there, Target(credential=keys), NOW
+    )
+    assert b"aws_region_name" not in request.body
+
+
+def test_allowed_parameters_go_into_the_models_own_fields(
+    bedrock: Provider, endpoint: Make, ask: MakeAsk, keys: AwsKeys
+) -> None:
+    there = endpoint(allow_parameters=frozenset({"anthropic_beta"}))
+    request = bedrock.encode(ask(anthropic_beta=["x"]), there, Target(credential=keys), NOW)
+    assert orjson.loads(request.body)["additionalModelRequestFields"] == {"anthropic_beta": ["x"]}
+
+
+@pytest.mark.parametrize(
+    ("model", "body", "param"),
+    [
+        ("eu.amazon.nova-lite-v1:0", {"tools": [TOOL], "parallel_tool_calls": False},
+         "parallel_tool_calls"),
+        ("eu.amazon.nova-lite-v1:0", {"reasoning_effort": "low"}, "reasoning_effort"),
+        ("meta.llama3-3-70b-instruct-v1:0", {"tools": [TOOL], "tool_choice": "required"},
+         "tool_choice"),
+        ("deepseek.r1-v1:0", {"tools": [TOOL]}, "tools"),
+        ("eu.anthropic.claude-opus-4-8", {"temperature": 0.5}, "temperature"),
+        ("eu.anthropic.claude-sonnet-4-6", {"logprobs": True}, "logprobs"),
+        ("eu.anthropic.claude-3-7-sonnet-20250219-v1:0",
+         {"tools": [TOOL], "tool_choice": "required", "reasoning_effort": "low"}, "tool_choice"),
+        (f"{ARN}:application-inference-profile/a1b2",
+         {"tools": [TOOL], "parallel_tool_calls": False}, "parallel_tool_calls"),
+    ],
+)  # fmt: skip
+def test_what_a_model_does_not_take_is_named(
+    bedrock: Provider,
+    endpoint: Make,
+    ask: MakeAsk,
+    keys: AwsKeys,
+    model: str,
+    body: dict[str, Any],
+    param: str,
+) -> None:
+    with pytest.raises(RequestError) as caught:
+        bedrock.encode(ask(**body), endpoint(model), Target(credential=keys), NOW)
+    assert (caught.value.status, caught.value.param) == (400, param)
+
+
+def test_an_opaque_profile_with_its_model_named(
+    bedrock: Provider, endpoint: Make, ask: MakeAsk, keys: AwsKeys
+) -> None:
+    there = endpoint(
+        f"{ARN}:application-inference-profile/a1b2",
+        settings={"base_model": "anthropic.claude-sonnet-4-6"},
+    )
+    asked = ask(tools=[TOOL], parallel_tool_calls=False)
+    request = bedrock.encode(asked, there, Target(credential=keys), NOW)
+    assert "application-inference-profile" in request.target
+    assert b"disable_parallel_tool_use" in request.body
+
+
+@pytest.mark.parametrize("where", ["user", "name", "tool", "url", "arguments", "schema"])
+def test_a_refusal_never_repeats_the_prompt(
+    bedrock: Provider, endpoint: Make, ask: MakeAsk, keys: AwsKeys, canary: str, where: str
+) -> None:
+    bodies: dict[str, dict[str, Any]] = {
+        "user": {"messages": [{"role": "user", "content": canary}], "logprobs": True},
+        "name": {f"{canary} {canary}": canary},
+        "tool": {"tools": [{"type": "function", "function": {"name": f"{canary}!"}}]},
+        "url": {"messages": [{"role": "user", "content": [
+            {"type": "image_url", "image_url": {"url": f"https://{canary}/x"}}]}]},
+        "arguments": {"tools": [TOOL], "messages": [{"role": "user", "content": "x"}, {
+            "role": "assistant", "tool_calls": [{"id": canary, "type": "function",
+            "function": {"name": "get_weather", "arguments": canary}}]}]},
+        "schema": {"response_format": {"type": canary}},
+    }  # fmt: skip
+    asked = ask(**bodies[where])
+    assert canary not in repr(bedrock)
+    with pytest.raises(RequestError) as caught:
+        bedrock.encode(asked, endpoint(), Target(credential=keys), NOW)
+    error = caught.value
+    assert error.__cause__ is None
+    assert error.__suppress_context__ or error.__context__ is None
+    assert canary not in f"{error!r} {error} {error.message} {error.param}"
