@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+import ssl
 import time
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing
@@ -98,6 +99,7 @@ class BedrockStub:
         self,
         spec: BedrockSpec,
         *,
+        tls: ssl.SSLContext | None = None,
         clock: Callable[[], float] = time.monotonic,
         wall: Callable[[], float] = time.time,
     ) -> None:
@@ -108,7 +110,7 @@ class BedrockStub:
         self.retention: dict[str, str] = {}
         self._clock, self._wall = clock, wall
         self._control = ControlPlane(spec.world, self.retention)
-        self._listener = Listener(self._answer, port=spec.port, clock=clock)
+        self._listener = Listener(self._answer, port=spec.port, tls=tls, clock=clock)
         self._pacer = Pacer(Engine(spec.engine, spec.seed), speed=spec.speed, clock=clock)
 
     @property

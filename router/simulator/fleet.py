@@ -7,6 +7,7 @@ from __future__ import annotations
 import asyncio
 import json
 import signal
+import ssl
 from collections.abc import Callable, Iterator, Mapping
 from types import TracebackType
 from typing import Self
@@ -25,10 +26,15 @@ class SimulatedFleet:
     """
 
     def __init__(
-        self, specs: Mapping[str, ReplicaSpec], *, seed: int = 0, control: bool = False
+        self,
+        specs: Mapping[str, ReplicaSpec],
+        *,
+        seed: int = 0,
+        control: bool = False,
+        tls: ssl.SSLContext | None = None,
     ) -> None:
         self._replicas = {
-            name: Replica(name, seeded(spec, seed + number))
+            name: Replica(name, seeded(spec, seed + number), tls=tls)
             for number, (name, spec) in enumerate(specs.items())
         }
         self._control = Listener(self._answer_control) if control else None

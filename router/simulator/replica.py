@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import ssl
 import time
 from collections import Counter
 from collections.abc import AsyncGenerator, Callable
@@ -54,6 +55,7 @@ class Replica:
         name: str,
         spec: ReplicaSpec,
         *,
+        tls: ssl.SSLContext | None = None,
         clock: Callable[[], float] = time.monotonic,
         wall: Callable[[], float] = time.time,
     ) -> None:
@@ -64,7 +66,7 @@ class Replica:
         self.seen: list[Hit] = []
         self.polled: Counter[str] = Counter()
         self._clock, self._wall = clock, wall
-        self._listener = Listener(self._answer, port=spec.port, clock=clock)
+        self._listener = Listener(self._answer, port=spec.port, tls=tls, clock=clock)
         self._engine = Engine(spec.engine, self.seed)
         self._pacer = Pacer(self._engine, speed=spec.speed, clock=clock)
         self._gauges = Gauges(self._engine, spec.models[0])

@@ -281,7 +281,8 @@ class Listener:
         await asyncio.gather(*self.tasks, return_exceptions=True)
 
     def _bind(self) -> socket.socket:
-        sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+        # Named, or asyncio does not set TCP_NODELAY and every small write waits for an ACK.
+        sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         sock.setblocking(False)
         sock.bind((self.host, self.port))

@@ -1,9 +1,17 @@
 from __future__ import annotations
 
 import asyncio
+import socket
+import ssl
 from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
 
 from router.simulator.wire import Listener, Reply, Request, head
 
@@ -125,3 +133,51 @@ async def test_a_slow_reader_slows_the_writer_down() -> None:
 
 def test_unknown_statuses_have_a_head_too() -> None:
     assert head(529, [("a", "b")]) == b"HTTP/1.1 529 Unknown\r\na: b\r\n\r\n"
+
+
+async def test_small_writes_are_not_held_back(listener: Listener) -> None:
+    _, writer = await asyncio.open_connection(listener.host, listener.port)
+    await asyncio.sleep(0.01)
+    (connection,) = listener.connections
+    transport = connection._transport
+    assert transport is not None
+    sock = transport.get_extra_info("socket")
+    assert sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY) == 1
+    writer.close()
+
+
+def certificate(directory: Path) -> tuple[ssl.SSLContext, ssl.SSLContext]:
+    """Server and client contexts of a self-signed certificate for one AWS hostname."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "simulated")])
+    now = datetime.now(UTC)
+    host = x509.DNSName("bedrock-runtime.eu-central-1.amazonaws.com")
+    signed = (
+        x509.CertificateBuilder()
+        .subject_name(name).issuer_name(name).public_key(key.public_key())
+        .serial_number(1).not_valid_before(now).not_valid_after(now + timedelta(hours=1))
+        .add_extension(x509.SubjectAlternativeName([host]), critical=False)
+        .sign(key, hashes.SHA256())
+    )  # fmt: skip
+    pem = directory / "pem"
+    form = serialization.PrivateFormat.PKCS8
+    secret = key.private_bytes(serialization.Encoding.PEM, form, serialization.NoEncryption())
+    pem.write_bytes(secret + signed.public_bytes(serialization.Encoding.PEM))
+    server = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    server.load_cert_chain(pem)
+    return server, ssl.create_default_context(cafile=str(pem))
+
+
+async def test_it_speaks_tls_under_any_name(tmp_path: Path) -> None:
+    server, client = certificate(tmp_path)
+    listening = Listener(echo, tls=server)
+    await listening.start()
+    assert listening.url.startswith("https://127.0.0.1:")
+    reader, writer = await asyncio.open_connection(
+        listening.host, listening.port, ssl=client,
+        server_hostname="bedrock-runtime.eu-central-1.amazonaws.com",
+    )  # fmt: skip
+    writer.write(b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+    assert (await asyncio.wait_for(reader.read(), 5)).startswith(b"HTTP/1.1 200 OK")
+    writer.close()
+    await listening.close()
