@@ -3,7 +3,7 @@
 import re
 from base64 import b64decode
 from binascii import Error as Base64Error
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
@@ -130,6 +130,19 @@ def _nonce(value: Value) -> None:
     text = _text(value)
     if len(text) != 22 or len(b64decode(text + "==", validate=True)) != 16:
         raise LineInvalid("a nonce is 16 bytes in base64")
+
+
+def references(value: Value) -> Iterator[int]:
+    """Indices of the intern lines that a value with `@` needs."""
+    if isinstance(value, list):
+        for item in value:
+            yield from references(item)
+    elif isinstance(value, dict):
+        for name, item in value.items():
+            if name == "@" and type(item) is int:
+                yield item
+            else:
+                yield from references(item)
 
 
 @dataclass(slots=True)

@@ -1,7 +1,7 @@
 """Reading a log without writing it: entries with interned values in place, and proofs."""
 
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 from router.audit.errors import AuditError
@@ -76,6 +76,15 @@ class LogReader:
             if at == index:
                 return raw
         raise NotInLog(f"`{self._folder.path.name}` has no line {index}")
+
+    def lines(self, wanted: Collection[int]) -> dict[int, bytes]:
+        """The exact bytes of several lines, each segment read once."""
+        return {
+            at: raw
+            for segment in self._folder.segments()
+            for at, raw in enumerate(segment_lines(segment), segment.first)
+            if at in wanted
+        }
 
     def inclusion(self, index: int, size: int) -> Inclusion:
         """Proof for a line in the tree of `size` leaves. Raises NotInLog beyond what is stored."""

@@ -1,0 +1,145 @@
+import subprocess
+import sys
+from contextlib import suppress
+from pathlib import Path
+from random import Random
+
+import orjson
+import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from router.audit.bundle import (
+    ProofRefused,
+    export_tenant,
+    prove_growth,
+    prove_request,
+    verify_bundle,
+    verify_growth,
+)
+from router.audit.layout import Folder, LogFolder
+from router.audit.note import Checkpoint, Signer, parse_checkpoint
+from router.audit.reading import NotInLog
+from tests.router.audit.logbox import LogBox
+
+VERIFIER = Path(__file__).parents[3] / "docs" / "verify_bundle.py"
+
+
+@pytest.fixture
+async def folder(tmp_path: Path) -> LogFolder:
+    box = LogBox(tmp_path, segment_bytes=2500)
+    await box.refill(16)
+    (tmp_path / "public.vkey").write_text(box.key.vkey("eu-1"))
+    return Folder(box.folder).log("eu-1")
+
+
+def published(folder: LogFolder) -> list[Checkpoint]:
+    lines = folder.checkpoints.read_bytes().splitlines()
+    return [parse_checkpoint(orjson.loads(line)["checkpoint"]) for line in lines]
+
+
+def test_a_request_is_proved_with_its_values(folder: LogFolder, box: LogBox) -> None:
+    data = prove_request(folder, "r3", published(folder)[-1]).to_json()
+    shown = verify_bundle(data, [box.key])
+    assert [(one.kind, one.id) for one in shown] == [("decision", "r3"), ("outcome", "r3")]
+    assert shown[0].body["tenant"] == "b"
+    assert shown[0].body["plan"] == ["fra-small", "fra-large"]
+
+
+def test_an_export_discloses_one_tenant_only(folder: LogFolder, box: LogBox) -> None:
+    data = export_tenant(folder, "a", published(folder)[-1]).to_json()
+    shown = verify_bundle(data, [box.key])
+    assert {one.id for one in shown} == {f"r{number}" for number in range(0, 16, 2)}
+    assert {one.body["tenant"] for one in shown if one.kind == "decision"} == {"a"}
+    assert b'"tenant\\":\\"b' not in data
+    lines = [one["line"] for one in orjson.loads(data)["lines"]]
+    assert not [line for line in lines if '"tenant":"b"' in line]
+
+
+def test_what_is_not_covered_or_not_there_is_not_proved(folder: LogFolder) -> None:
+    first, *_, last = published(folder)
+    with pytest.raises(NotInLog, match="yet"):
+        prove_request(folder, "r15", first)
+    with pytest.raises(NotInLog, match="no such"):
+        prove_request(folder, "r99", last)
+
+
+def test_a_flipped_byte_anywhere_that_matters_is_refused(folder: LogFolder, box: LogBox) -> None:
+    data = orjson.dumps(orjson.loads(prove_request(folder, "r3", published(folder)[-1]).to_json()))
+    truth, random = verify_bundle(data, [box.key]), Random(7)
+    for _ in range(400):
+        altered = bytearray(data)
+        altered[random.randrange(len(data))] ^= 1 << random.randrange(8)
+        with suppress(ProofRefused):
+            assert verify_bundle(bytes(altered), [box.key]) == truth  # e.g. hex in upper case
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"format": "domicile-bundle/2"}, {"log": "us-1"}, {"checkpoint": 5}, {"checkpoint": ""},
+     {"lines": []}, {"lines": 5}, {"lines": [5]},
+     {"lines": [{"index": "1", "line": "", "path": []}]}],
+)  # fmt: skip
+def test_other_forms_are_refused(folder: LogFolder, box: LogBox, change: dict[str, object]) -> None:
+    bundle = orjson.loads(prove_request(folder, "r3", published(folder)[-1]).to_json())
+    with pytest.raises(ProofRefused):
+        verify_bundle(orjson.dumps({**bundle, **change}), [box.key])
+
+
+def test_a_bundle_without_its_interned_values_is_refused(folder: LogFolder, box: LogBox) -> None:
+    bundle = orjson.loads(prove_request(folder, "r3", published(folder)[-1]).to_json())
+    bundle["lines"] = [one for one in bundle["lines"] if '"intern"' not in one["line"]]
+    with pytest.raises(ProofRefused, match="intern"):
+        verify_bundle(orjson.dumps(bundle), [box.key])
+
+
+def test_another_key_proves_nothing(folder: LogFolder, box: LogBox) -> None:
+    head = published(folder)[-1]
+    stranger = Signer("eu-1", Ed25519PrivateKey.from_private_bytes(bytes(32)))
+    data = prove_request(folder, "r3", stranger.checkpoint(head.size, head.root)).to_json()
+    with pytest.raises(ProofRefused, match="no known key"):
+        verify_bundle(data, [box.key])
+    assert verify_bundle(data, [stranger.public])
+
+
+def test_growth_between_any_two_checkpoints(folder: LogFolder, box: LogBox) -> None:
+    heads = published(folder)
+    for old in heads:
+        data = prove_growth(folder, old, heads[-1])
+        assert verify_growth(data, [box.key]) == (old, heads[-1])
+    with pytest.raises(NotInLog):
+        prove_growth(folder, heads[-1], heads[0])
+    forked = Signer("eu-1", Ed25519PrivateKey.from_private_bytes(bytes(32)))
+    wrong = forked.checkpoint(heads[0].size, bytes(32))
+    with pytest.raises(ProofRefused, match="begin with"):
+        verify_growth(prove_growth(folder, wrong, heads[-1]), [box.key, forked.public])
+    with pytest.raises(ProofRefused, match="no known key"):
+        verify_growth(prove_growth(folder, wrong, heads[-1]), [box.key])
+    for data in (b"", b"[]", b"{}", b'{"format":1}'):
+        with pytest.raises(ProofRefused):
+            verify_growth(data, [box.key])
+
+
+def run(bundle: Path, key: Path) -> subprocess.CompletedProcess[str]:
+    program = [sys.executable, "-I", str(VERIFIER), str(bundle), str(key)]
+    return subprocess.run(program, capture_output=True, text=True, check=False, timeout=60)
+
+
+def test_the_stand_alone_verifier_agrees(folder: LogFolder, tmp_path: Path) -> None:
+    assert len(VERIFIER.read_text().splitlines()) <= 100
+    bundle, key = tmp_path / "bundle.json", tmp_path / "public.vkey"
+    bundle.write_bytes(prove_request(folder, "r3", published(folder)[-1]).to_json())
+    result = run(bundle, key)
+    assert result.returncode == 0, result.stderr
+    decision, outcome = (orjson.loads(line) for line in result.stdout.splitlines())
+    assert (decision["b"]["tenant"], outcome["k"]) == ("b", "outcome")
+    good = bundle.read_text()
+    for old, new in (
+        ('\\"score\\":17', '\\"score\\":18'), ('"index": ', '"index": 1'), ("eu-1\\n", "eu-2\\n"),
+        ('"format": "domicile-bundle/1"', '"format": "other"'),
+    ):  # fmt: skip
+        assert old in good
+        bundle.write_text(good.replace(old, new, 1))
+        assert run(bundle, key).returncode == 1
+    bundle.write_text(good)
+    key.write_text(Signer("eu-1", Ed25519PrivateKey.generate()).public.vkey("eu-1"))
+    assert "not signed by this key" in run(bundle, key).stderr
