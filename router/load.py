@@ -16,7 +16,8 @@ class InFlight:
         return self._tokens.get(key, 0)
 
     def enter(self, key: str, tokens: int) -> Held:
-        """Count a request at a replica until the returned hold is closed."""
+        """Count a request, of one token at least, until the returned hold is closed."""
+        tokens = max(1, tokens)
         self._tokens[key] = self._tokens.get(key, 0) + tokens
         return Held(self, key, tokens)
 
