@@ -1,0 +1,17 @@
+from __future__ import annotations
+
+import json
+
+from router.simulator.record import Hit
+
+
+def test_a_row_is_json_without_headers_and_body() -> None:
+    hit = Hit(1.0, 2.0, "self:fra1/a", "self:fra1", "POST", "/v1/chat/completions", "r-1")
+    hit.headers, hit.body = (("authorization", "secret"),), b"secret"
+    row = json.loads(json.dumps(hit.row()))
+    assert row == {
+        "at": 1.0, "wall": 2.0, "replica": "self:fra1/a", "region": "self:fra1",
+        "method": "POST", "path": "/v1/chat/completions", "request_id": "r-1", "model": "",
+        "stream": False, "faults": [], "status": 0, "tokens": 0, "outcome": "open",
+        "ended": None,
+    }  # fmt: skip
