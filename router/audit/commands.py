@@ -7,11 +7,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from router.audit.bundle import Bundle, prove_request, verify_bundle
 from router.audit.errors import NoteInvalid
 from router.audit.layout import Folder
 from router.audit.note import PublicKey, parse_checkpoint, read_public_key
-from router.audit.reading import LogReader, Shown
-from router.audit.receipt import parse_receipt
+from router.audit.reading import LogReader, NotInLog, Shown
+from router.audit.receipt import Receipt, parse_receipt
 from router.audit.verdict import Anchor, Finding, Verdict
 from router.audit.verify import verify
 
@@ -82,6 +83,24 @@ def run_show(
         for shown in LogReader(Folder(folder).log(name)).entries():
             if request_id in (None, shown.id) and kind in (None, shown.kind):
                 yield shown
+
+
+def run_prove(folder: Path, log: str, request_id: str, checkpoint: Path | None = None) -> Bundle:
+    """A bundle of everything recorded about one request, against the newest published checkpoint
+    or the one given. Raises UsageError."""
+    head = read_anchor(checkpoint or Folder(folder).log(log).checkpoint)
+    if isinstance(head, Receipt):
+        head = parse_checkpoint(head.checkpoint)
+    try:
+        return prove_request(Folder(folder).log(log), request_id, head)
+    except NotInLog as error:
+        raise UsageError(str(error)) from error
+
+
+def run_verify_bundle(bundle: Path, public_keys: Sequence[Path]) -> list[Shown]:
+    """The entries a bundle file proves. Raises ProofRefused (exit 1) or UsageError."""
+    keys = [read_key(path) for path in public_keys]
+    return verify_bundle(_read(bundle).encode(), keys)
 
 
 def read_anchor(path: Path) -> Anchor:

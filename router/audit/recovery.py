@@ -99,6 +99,8 @@ def _read(
         except (LineInvalid, LogDamaged) as error:
             place = f"`{segment.path}` line {number}"
             raise LogDamaged(f"{place}: {error}; run `audit verify`") from error
+        if number == 1 and state.frontier.size == wanted:
+            root = state.frontier.root()  # as the segment line states it
         state.frontier.append(leaf_hash(raw))
         if state.frontier.size == wanted:
             root = state.frontier.root()

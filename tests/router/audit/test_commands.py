@@ -4,7 +4,16 @@ from pathlib import Path
 import orjson
 import pytest
 
-from router.audit.commands import FINDINGS, OK, UsageError, run_show, run_verify
+from router.audit.bundle import ProofRefused
+from router.audit.commands import (
+    FINDINGS,
+    OK,
+    UsageError,
+    run_prove,
+    run_show,
+    run_verify,
+    run_verify_bundle,
+)
 from tests.router.audit.logbox import LogBox
 
 
@@ -79,3 +88,18 @@ def test_show_filters(filled: LogBox) -> None:
         list(run_show(filled.folder, log="eu-9"))
     with pytest.raises(UsageError, match="none"):
         list(run_show(Path(filled.root / "nowhere")))
+
+
+def test_prove_and_verify_a_bundle(filled: LogBox) -> None:
+    bundle = filled.root / "bundle.json"
+    for checkpoint in (None, filled.folder / "eu-1" / "checkpoint"):
+        bundle.write_bytes(run_prove(filled.folder, "eu-1", "r1", checkpoint).to_json())
+        shown = run_verify_bundle(bundle, [filled.root / "public.vkey"])
+        assert [one.kind for one in shown] == ["decision", "outcome"]
+    with pytest.raises(UsageError, match="no such entry"):
+        run_prove(filled.folder, "eu-1", "r99")
+    with pytest.raises(UsageError, match="yet"):
+        run_prove(filled.folder, "eu-1", "r2", filled.root / "receipt.json")
+    bundle.write_bytes(bundle.read_bytes().replace(b"score", b"scone", 1))
+    with pytest.raises(ProofRefused):
+        run_verify_bundle(bundle, [filled.root / "public.vkey"])
