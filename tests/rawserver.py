@@ -193,3 +193,11 @@ async def hang(line: Line) -> None:
     while True:
         await line.request()
         await line.closed_by_peer()
+
+
+async def quiet(transport: HttpTransport) -> None:
+    """Wait until no open connection is busy."""
+    give_up = now() + 3
+    while transport.counts.open != transport.counts.idle:
+        assert now() < give_up, transport.counts
+        await asyncio.sleep(0.005)

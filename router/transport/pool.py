@@ -60,9 +60,7 @@ class Pool:
         return len(self._idle)
 
     def take(self) -> Connection | None:
-        """The youngest usable idle connection, if nobody waits."""
-        if self._waiters:
-            return None
+        """The youngest usable idle connection. While requests wait there is none."""
         while self._idle:
             connection = self._idle.pop()
             if self._fresh(connection, self._clock()) and connection.usable():
@@ -75,7 +73,7 @@ class Pool:
 
         `connect` is seconds for opening one, `deadline` loop time for everything.
         """
-        if self.open >= self._limits.connections or self._waiters:
+        if self.open >= self._limits.connections:
             got = await self._queue(deadline)
             if got is not None:
                 if got.usable():

@@ -145,6 +145,32 @@ async def test_an_answer_s_end_is_not_a_leaving() -> None:
     assert [exchange.gone for exchange in exchanges] == [False]
 
 
+async def test_an_answer_s_end_that_waits_is_not_a_leaving() -> None:
+    """Some servers say `disconnect` as soon as the last bytes were handed over."""
+    ended = asyncio.Event()
+
+    async def receive() -> Message:
+        if not body:
+            await ended.wait()
+            return {"type": "http.disconnect"}
+        return body.pop()
+
+    async def send(message: Message) -> None:
+        if message["type"] == "http.response.body":
+            ended.set()
+            await asyncio.sleep(0.01)
+
+    body = [part(b"", more=False)]
+    scope = {"type": "http", "method": "POST", "path": "/", "query_string": b"", "headers": []}
+    exchange = AsgiExchange(scope, receive, send)
+    await exchange.body(100)
+    called: list[int] = []
+    exchange.on_gone(lambda: called.append(1))
+    await exchange.start(200, PLAIN)
+    await exchange.end(b"x")
+    assert (exchange.gone, called) == (False, [])
+
+
 async def test_while_connected_lets_results_and_errors_through() -> None:
     exchange = FakeExchange()
     async with while_connected(exchange):

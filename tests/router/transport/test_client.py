@@ -26,9 +26,9 @@ from tests.rawserver import (
     echo,
     hang,
     now,
+    quiet,
     saying,
     served,
-    settled,
     whole,
     within,
 )
@@ -160,6 +160,6 @@ async def test_whatever_endpoints_do_answers_never_cross_and_nothing_is_left(see
         assert {"connection_lost", "timeout", "garbled", "cancelled"} <= ends.keys()
         for number in range(100):
             await one(1000 + number)
-        await settled(transport, transport.counts.idle)
+        await quiet(transport)
         assert transport.counts.open <= 8
         assert not transport._live

@@ -234,11 +234,12 @@ async def test_an_early_answer_to_a_half_written_request_is_heard() -> None:
     async def script(line: Line) -> None:
         await line.reader.read(1000)
         await line.say(b"HTTP/1.1 413 Too Large\r\ncontent-length: 3\r\n\r\nbig")
-        await asyncio.sleep(0.2)
+        await asyncio.sleep(5)
 
     async with served(script) as (server, transport):
         response = await transport.send(ask(server, b"x" * 30_000_000), within(5))
         assert (response.status, await whole(response)) == (413, b"big")
+        assert transport.counts.idle == 0
         await settled(transport, 0)
 
 

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import asyncio
+import socket
+from collections.abc import Callable
 
 import pytest
 
+from router.transport.connection import Connection
 from router.transport.messages import (
     ConnectFailed,
     Fate,
     Origin,
 )
+from router.transport.pool import Limits, Pool
 from tests.rawserver import (
     OK,
     Line,
     ask,
     echo,
+    now,
     saying,
     served,
     settled,
@@ -144,3 +149,40 @@ async def test_draining_ends_idle_connections_and_lets_answers_end() -> None:
         assert await whole(await slow) == b"ok"
         await settled(transport, 0)
         assert await whole(await transport.send(ask(server), within(5))) == b"ok"
+
+
+async def direct(limit: int) -> Pool:
+    """A pool of connections to nowhere."""
+
+    async def dial(make: Callable[[socket.socket], Connection], until: float) -> Connection:
+        here, there = socket.socketpair()
+        here.setblocking(False)
+        _, made = await asyncio.get_running_loop().create_connection(lambda: make(here), sock=here)
+        there.detach()
+        return made
+
+    return Pool(dial, now, lambda expires: None, Limits(limit, 4.0, 1000))
+
+
+@pytest.mark.parametrize("handed", ["connection", "place"])
+async def test_what_a_leaving_waiter_was_handed_is_passed_on(handed: str) -> None:
+    """It is cancelled in the very turn in which its turn has come."""
+    pool = await direct(1)
+    held = await pool.connect(5, now() + 5)
+    first = asyncio.create_task(pool.connect(5, now() + 5))
+    second = asyncio.create_task(pool.connect(5, now() + 5))
+    await asyncio.sleep(0)
+    if handed == "connection":
+        pool.release(held)
+        first.cancel()
+    else:
+        lost = held._on_lost
+        held._on_lost = lambda connection: (lost(connection), first.cancel())[0]
+        held.cut()
+    got = await asyncio.wait_for(second, 2)
+    assert first.cancelled()
+    assert (got is held) == (handed == "connection")
+    assert pool.open == 1
+    got.cut()
+    await asyncio.sleep(0.01)
+    assert pool.open == 0
