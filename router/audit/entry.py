@@ -20,7 +20,7 @@ import hmac
 import re
 from base64 import urlsafe_b64encode
 from binascii import b2a_base64
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Final, Literal, TypeAlias, get_args
@@ -72,7 +72,7 @@ class Interned:
     digest: bytes = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        _closed(self.value, 0, nested=False)
+        _closed(self.value, 0, False)
         text = canonical(self.value)
         fields = self.value if isinstance(self.value, Mapping) else None
         object.__setattr__(self, "fields", fields)
@@ -119,25 +119,36 @@ def microseconds(time: float) -> int:
     return round(time * 1_000_000)
 
 
-def entry_line(entry: Entry, nonce: bytes, reference: Callable[[Interned], int]) -> bytes:
-    """The line of an entry. `nonce` as text, see `nonce_text`; `reference` gives the index of an
-    interned value's line."""
-    _check_head(entry)
-    body = entry.body
-    _closed_object(body, 0, nested=True)
-    if entry.shared is not None:
-        body = {**body, "@": reference(entry.shared)}
+def stand_in(reference: Callable[[Interned], int]) -> Callable[[object], object]:
+    """What `canonical` writes for an interned value; `reference` gives the index of its line."""
 
-    def stand_in(value: object) -> object:
+    def replaced(value: object) -> object:
         if isinstance(value, Interned):
             return {"@": reference(value)}
         raise TypeError(type(value).__name__)
+
+    return replaced
+
+
+def entry_line(
+    entry: Entry,
+    nonce: bytes,
+    reference: Callable[[Interned], int],
+    interned: Callable[[object], object],
+) -> bytes:
+    """The line of an entry. `nonce` as text, see `nonce_text`; `interned` as `stand_in` makes it
+    of `reference`."""
+    _check_head(entry)
+    body = entry.body
+    _closed_object(body, 0, True)
+    if entry.shared is not None:
+        body = {**body, "@": reference(entry.shared)}
 
     # Kind, nonce and id need no escaping, and the names are in order: this is canonical.
     return _sized(
         b'{"b":%b,"k":"%b","n":"%b","r":"%b","t":%d}'
         % (
-            canonical(body, stand_in),
+            canonical(body, interned),
             entry.kind.encode(),
             nonce,
             entry.id.encode(),
@@ -205,25 +216,31 @@ def _check_head(entry: Entry) -> None:
         raise EntryRefused("`shared` is an object with none of the names of the body")
 
 
-def _closed(value: object, depth: int, *, nested: bool) -> None:
+def _closed(value: object, depth: int, nested: bool) -> None:
     """Refuse whatever is not a closed JSON value. Exact types only: no subclass, no float."""
-    if type(value) in _SCALARS:
-        return
     if depth > MAX_DEPTH:
         raise EntryRefused(f"the body is nested deeper than {MAX_DEPTH}")
-    if type(value) is dict:
-        _closed_object(value, depth, nested=nested)
-    elif type(value) is list or type(value) is tuple:
-        for item in value:
+    kind = type(value)
+    if kind is dict:
+        _closed_object(value, depth, nested)  # type: ignore[arg-type]
+    elif kind is list or kind is tuple:
+        _closed_items(value, depth, nested)  # type: ignore[arg-type]
+    elif kind not in _SCALARS and not (nested and kind is Interned):
+        raise EntryRefused(f"the log holds no `{kind.__name__}` here")
+
+
+def _closed_object(value: Mapping[str, object], depth: int, nested: bool) -> None:
+    try:
+        named = "".join(value).isascii() and "@" not in value
+    except TypeError:
+        named = False
+    if not named:
+        raise EntryRefused("names are strings of ASCII other than `@`")
+    _closed_items(value.values(), depth, nested)
+
+
+def _closed_items(items: Collection[object], depth: int, nested: bool) -> None:
+    if not _SCALARS.issuperset(map(type, items)):
+        for item in items:
             if type(item) not in _SCALARS:
-                _closed(item, depth + 1, nested=nested)
-    elif not (nested and type(value) is Interned):
-        raise EntryRefused(f"the log holds no `{type(value).__name__}` here")
-
-
-def _closed_object(value: Mapping[str, object], depth: int, *, nested: bool) -> None:
-    for name, item in value.items():
-        if type(name) is not str or not name.isascii() or name == "@":
-            raise EntryRefused(f"`{name}` can't be a name: use ASCII other than `@`")
-        if type(item) not in _SCALARS:
-            _closed(item, depth + 1, nested=nested)
+                _closed(item, depth + 1, nested)

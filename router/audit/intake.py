@@ -16,6 +16,7 @@ from router.audit.entry import (
     entry_line,
     intern_line,
     nonce_text,
+    stand_in,
 )
 from router.audit.errors import EntryRefused
 from router.audit.recovery import Recovered
@@ -39,6 +40,7 @@ class Intake:
         self._limit = segment_bytes
         self._entropy = entropy
         self._stored = stored
+        self._stand_in = stand_in(self._reference)
         self._nonces: list[bytes] = []
         self._next = state.frontier.size
         self._bytes = state.segment_bytes
@@ -55,7 +57,7 @@ class Intake:
         """Encode one entry and return its index. Raises EntryRefused; nothing changes then,
         except that values it interned may already be waiting."""
         self._admit(entry)
-        line = entry_line(entry, self._nonce(), self._reference)
+        line = entry_line(entry, self._nonce(), self._reference, self._stand_in)
         index = self._append(line)
         if entry.kind == "decision":
             self.open[entry.id] = index

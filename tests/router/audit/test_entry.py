@@ -16,6 +16,7 @@ from router.audit.entry import (
     intern_line,
     keyed_digest,
     nonce_text,
+    stand_in,
 )
 from router.audit.errors import EntryRefused
 from router.audit.lines import EntryLine, parse_line
@@ -32,7 +33,9 @@ values: st.SearchStrategy[Json] = st.recursive(
 
 
 def line(body: dict[str, Json], shared: Interned | None = None) -> bytes:
-    return entry_line(Entry("decision", "r1", 1.5, body, shared), NONCE, lambda _: 7)
+    return entry_line(
+        Entry("decision", "r1", 1.5, body, shared), NONCE, lambda _: 7, stand_in(lambda _: 7)
+    )
 
 
 def test_the_form_of_a_line() -> None:
@@ -101,7 +104,7 @@ def test_depth_and_size_are_bounded() -> None:
 def test_heads_are_closed_too(kind: str, id_: str, time: float) -> None:
     entry = Entry(kind, id_, time, {})  # type: ignore[arg-type]
     with pytest.raises(EntryRefused):
-        entry_line(entry, NONCE, lambda _: 0)
+        entry_line(entry, NONCE, lambda _: 0, stand_in(lambda _: 0))
 
 
 def test_interned_values_become_references() -> None:

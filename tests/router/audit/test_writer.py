@@ -9,7 +9,7 @@ import orjson
 import pytest
 
 from router.audit.commands import run_show
-from router.audit.entry import Entry, SegmentStart, entry_line
+from router.audit.entry import Entry, SegmentStart, entry_line, stand_in
 from router.audit.errors import LogUnavailable
 from router.audit.layout import Folder, LogFolder
 from router.audit.note import load_signer
@@ -22,7 +22,10 @@ from tests.router.audit.logbox import LogBox
 
 KILLS = 24
 NONCE = b"A" * 22
-LINES = [entry_line(Entry("heartbeat", "", n, {}), NONCE, lambda _: 0) for n in range(9)]
+LINES = [
+    entry_line(Entry("heartbeat", "", n, {}), NONCE, lambda _: 0, stand_in(lambda _: 0))
+    for n in range(9)
+]
 START = SegmentStart("eu-1", 0, 0.0, (), NONCE)
 
 
