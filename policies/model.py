@@ -158,6 +158,7 @@ class Policy:
         atlas: the catalog's places, which every boundary here belongs to.
         digest: SHA-256 (hex) over the canonical content and the catalog's digest.
         declared: attributes by name.
+        boundaries: the operator's named ones; `operators` those that speak of countries only.
         rules: in the order they were read, which never matters.
     """
 
@@ -169,6 +170,7 @@ class Policy:
     models: Mapping[str, Model] = field(default_factory=dict)
     endpoints: Mapping[str, Endpoint] = field(default_factory=dict)
     boundaries: Mapping[str, Timed[Boundary]] = field(default_factory=dict)
+    operators: Mapping[str, Timed[Countries]] = field(default_factory=dict)
     rules: tuple[Rule, ...] = ()
     statements: tuple[Statement, ...] = ()
     ensures: tuple[Ensure, ...] = ()

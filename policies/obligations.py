@@ -155,6 +155,11 @@ class RecordRetention(Obligation):
         return {"least": self.least, "most": self.most}
 
 
+# The kinds of identifiers that can be found and replaced; the router's enforcer knows each.
+IDENTIFIERS: Final = frozenset(
+    {"card", "email", "iban", "ip_address", "medical_record", "national_id", "passport", "phone"}
+)
+
 AnyObligation = (
     ZeroRetention
     | Redact

@@ -9,12 +9,31 @@ reads as lapsed) is simply the last piece.
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Final, Generic, TypeVar
+from typing import Final, Generic, Protocol, Self, TypeVar
+
+
+class Algebra(Protocol):
+    """What boundaries and countries have in common."""
+
+    def __or__(self, other: Self, /) -> Self:
+        """Either."""
+        ...
+
+    def __and__(self, other: Self, /) -> Self:
+        """Both."""
+        ...
+
+    def __sub__(self, other: Self, /) -> Self:
+        """The first without the second."""
+        ...
+
 
 T = TypeVar("T")
 U = TypeVar("U")
+A = TypeVar("A", bound=Algebra)
 
 UNKNOWN_TIME: Final = math.inf
 CLOCK_TOLERANCE: Final = 5.0
@@ -44,6 +63,15 @@ class Timed(Generic[T]):
     def good_until(self, now: float) -> float | None:
         """When the value at `now` ends; `None` when it holds for ever."""
         return next((end for end in self.ends if now < end), None)
+
+    def __or__(self: Timed[A], other: Timed[A]) -> Timed[A]:
+        return combined(self, other, operator.or_)
+
+    def __and__(self: Timed[A], other: Timed[A]) -> Timed[A]:
+        return combined(self, other, operator.and_)
+
+    def __sub__(self: Timed[A], other: Timed[A]) -> Timed[A]:
+        return combined(self, other, operator.sub)
 
     def map(self, change: Callable[[T], U]) -> Timed[U]:
         """The same pieces with every value changed."""

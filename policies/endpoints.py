@@ -1,0 +1,124 @@
+"""An endpoint's configuration → `regions.model.Endpoint`.
+
+Keys beside the common ones are settings of the endpoint's kind; each kind knows its own
+(`regions.footprints`), and a setting no one reads is refused, since it would look as if it
+worked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from policies.attributes import nearest
+from policies.files import AssuranceConfig, EndpointConfig
+from policies.written import Refused
+from regions.atlas import Atlas
+from regions.countries import Countries
+from regions.document import Path
+from regions.footprints.base import VENDORS
+from regions.model import Assurance, Endpoint, Price
+from regions.places import PlaceError
+
+SELF_KINDS: Final = frozenset({"vllm", "sglang", "llamacpp", "self"})
+_PROVIDERS: Final[Mapping[str, str]] = {
+    "anthropic-aws": "aws",
+    "bedrock": "aws",
+    "bedrock-mantle": "aws",
+    "gemini": "gcp",
+    "vertex": "gcp",
+}
+# Settings that don't move a byte's place, of every kind.
+COMMON: Final = frozenset({"share", "api_version", "deployment", "path"})
+
+
+def endpoint_from(name: str, config: EndpointConfig, path: Path, atlas: Atlas) -> Endpoint:
+    """The endpoint a configuration describes.
+
+    Raises:
+        Refused: an unknown kind, region or setting, or one that contradicts another.
+    """
+    if config.kind not in VENDORS or config.kind == "region":
+        hint = nearest(config.kind, VENDORS)
+        raise Refused((*path, "kind"), f"kind `{config.kind}` is not known{hint}")
+    own = config.kind in SELF_KINDS or (config.region or "").startswith("self:")
+    provider = config.provider or ("self" if own else _PROVIDERS.get(config.kind, config.kind))
+    if config.operate is not None:
+        _check_operate(config.operate, path)
+    return Endpoint(
+        name=name,
+        kind=config.kind,
+        provider=provider,
+        model=config.model,
+        source=_source(config, provider, path, atlas),
+        urls=tuple(_urls(config)),
+        settings=_settings(config, path),
+        operate=config.operate,
+        retain=config.retain,
+        allow_parameters=frozenset(config.allow_parameters),
+        context_tokens=config.context,
+        features=frozenset(config.features),
+        surfaces=frozenset(config.surfaces),
+        price=Price(config.price.input, config.price.output),
+        assurances=tuple(_assurance(one) for one in config.assurances),
+        credentials=config.credentials,
+        self_operated=own,
+    )
+
+
+def _source(config: EndpointConfig, provider: str, path: Path, atlas: Atlas) -> str | None:
+    written = config.region or config.source
+    if written is None:
+        if provider == "self":
+            raise Refused(path, "a self-operated endpoint needs its `region`, as `self:fra1`")
+        return None
+    key = "region" if config.region else "source"
+    if config.region and config.source:
+        raise Refused((*path, "source"), "`region` and `source` say the same; keep one")
+    region = written if ":" in written else f"{provider}:{written}"
+    try:
+        return atlas.region(region).id
+    except PlaceError:
+        known = [r.id for r in atlas.regions if r.provider == provider]
+        hint = nearest(region, known)
+        raise Refused((*path, key), f"region `{region}` is not in the catalog{hint}") from None
+
+
+def _urls(config: EndpointConfig) -> Iterator[str]:
+    if config.url:
+        yield config.url
+    yield from config.urls
+    if config.replicas is not None:
+        yield from config.replicas.urls
+        if config.replicas.dns:
+            yield f"http://{config.replicas.dns}"
+
+
+def _settings(config: EndpointConfig, path: Path) -> Mapping[str, str]:
+    vendor = VENDORS[config.kind]
+    known = {*vendor.settings, *vendor.place_parameters.values(), *COMMON}
+    settings: dict[str, str] = {}
+    for key, value in (config.model_extra or {}).items():
+        if key not in known:
+            choices = {*known, *EndpointConfig.model_fields}
+            message = f"unknown key `{key}` for kind `{config.kind}`{nearest(key, choices)}"
+            raise Refused((*path, key), message)
+        if not isinstance(value, str):
+            raise Refused((*path, key), f"setting `{key}` is text")
+        settings[key] = value
+    if config.replicas is not None and config.replicas.dns:
+        settings["replicas"] = f"dns:{config.replicas.dns}"
+    if config.replicas is not None and config.replicas.kubernetes:
+        settings["replicas"] = f"kubernetes:{config.replicas.kubernetes}"
+    return settings
+
+
+def _assurance(config: AssuranceConfig) -> Assurance:
+    return Assurance(config.name, config.evidence, config.approved_by, config.until)
+
+
+def _check_operate(codes: tuple[str, ...], path: Path) -> None:
+    try:
+        Countries.of(codes)
+    except PlaceError as problem:
+        raise Refused((*path, "operate"), str(problem)) from None

@@ -1,0 +1,268 @@
+"""The shape of baseline and rule files, as pydantic models; meaning is `policies.loader`'s.
+
+Boundaries and conditions are little languages of their own: here they are any value, and
+`policies.written` reads them with their place in the file.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+from collections.abc import Mapping
+from typing import Annotated, Final, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
+
+_UNITS: Final[Mapping[str, float]] = {
+    "s": 1.0,
+    "m": 60.0,
+    "min": 60.0,
+    "h": 3600.0,
+    "d": 86400.0,
+    "w": 604800.0,
+    "y": 31557600.0,
+}
+_NAME: Final = r"^[a-zA-Z0-9][a-zA-Z0-9_.-]{0,62}$"
+
+
+def moment(text: object) -> float:
+    """Seconds since the epoch of `2027-12-31` (its first moment, UTC) or a time with its zone.
+
+    Raises:
+        ValueError: neither.
+    """
+    try:
+        if isinstance(text, str) and len(text) == 10:
+            day = dt.date.fromisoformat(text)
+            return dt.datetime(day.year, day.month, day.day, tzinfo=dt.UTC).timestamp()
+        parsed = dt.datetime.fromisoformat(str(text))
+    except ValueError:
+        raise ValueError("write a date as 2027-12-31 or a time as 2027-12-31T18:00:00Z") from None
+    if parsed.tzinfo is None:
+        raise ValueError("a time needs its zone, as 2027-12-31T18:00:00Z")
+    return parsed.timestamp()
+
+
+def duration(text: object) -> float:
+    """Seconds of `24h`, `90d`, `3y`.
+
+    Raises:
+        ValueError: not a number and a unit.
+    """
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([a-z]+)", str(text).strip())
+    if found is None or found.group(2) not in _UNITS:
+        raise ValueError(f"write a number and a unit of {', '.join(_UNITS)}, as 90d")
+    return float(found.group(1)) * _UNITS[found.group(2)]
+
+
+def rate(text: object) -> tuple[int, float]:
+    """Amount and seconds of `600/min`, `400k/min`, `2M/h`.
+
+    Raises:
+        ValueError: another form.
+    """
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)([kM]?)/(s|min|m|h|d)", str(text).replace(" ", ""))
+    if found is None:
+        raise ValueError("write an amount per time, as 600/min or 400k/min")
+    scale = {"": 1, "k": 1_000, "M": 1_000_000}[found.group(2)]
+    return int(float(found.group(1)) * scale), _UNITS[found.group(3)]
+
+
+def words(value: object) -> object:
+    """A single word as a list of one."""
+    return [value] if isinstance(value, str) else value
+
+
+Moment = Annotated[float, BeforeValidator(moment), WithJsonSchema({"type": "string"})]
+Duration = Annotated[float, BeforeValidator(duration), WithJsonSchema({"type": "string"})]
+RateText = Annotated[tuple[int, float], BeforeValidator(rate), WithJsonSchema({"type": "string"})]
+_TEXTS: Final = {"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]}
+Words = Annotated[tuple[str, ...], BeforeValidator(words), WithJsonSchema(_TEXTS)]
+Name = Annotated[str, Field(pattern=_NAME)]
+Written = Annotated[
+    object,
+    WithJsonSchema({"anyOf": [{"type": t} for t in ("string", "array", "object")]}),
+]
+Statement = Annotated[object, WithJsonSchema({"type": "object"})]
+
+
+class Strict(BaseModel):
+    """Unknown keys are errors: a rule read nowhere must not look as if it worked."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=False)
+
+
+class RegionConfig(Strict):
+    """A place of your own."""
+
+    country: str
+    subdivision: str | None = None
+    lat: Annotated[float, Field(ge=-90, le=90)] | None = None
+    lon: Annotated[float, Field(ge=-180, le=180)] | None = None
+    name: str = ""
+
+
+class AppConfig(Strict):
+    """A caller, the attributes it is trusted for, and those it always has."""
+
+    trusted: Words = ()
+    attributes: Mapping[str, Words] = {}
+
+
+class GrantConfig(Strict):
+    """A tenant's places: `retain` defaults to `process`, `operate` to any."""
+
+    process: Written
+    retain: Written = None
+    operate: Written = None
+    until: Moment | None = None
+
+
+class LimitsConfig(Strict):
+    """A tenant's own limits."""
+
+    requests: RateText | None = None
+    tokens: RateText | None = None
+    concurrency: Annotated[int, Field(ge=1)] | None = None
+
+
+class TenantConfig(Strict):
+    """Whose requests these are; without a grant nothing is allowed."""
+
+    grant: GrantConfig | None = None
+    attributes: Mapping[str, Words] = {}
+    models: Words | None = None
+    limits: LimitsConfig = LimitsConfig()
+    weight: Annotated[int, Field(ge=1, le=1000)] = 1
+
+
+class ModelConfig(Strict):
+    """A public model name and its endpoints by tier."""
+
+    grade: Literal["off", "observe", "on"] = "observe"
+    tiers: Mapping[Literal["small", "medium", "large"], Words]
+
+
+class AssuranceConfig(Strict):
+    """A named, evidenced fact about an endpoint as contracted."""
+
+    name: Name | Annotated[str, Field(pattern=r"^[a-z_]+:[a-z0-9_-]+$")]
+    evidence: str
+    approved_by: str
+    until: Moment | None = None
+
+
+class PriceConfig(Strict):
+    """US dollars per million tokens."""
+
+    input: Annotated[float, Field(ge=0)] | None = None
+    output: Annotated[float, Field(ge=0)] | None = None
+
+
+class ReplicasConfig(Strict):
+    """Where replicas are found: a DNS name with its port, or a Kubernetes service."""
+
+    dns: str | None = None
+    kubernetes: str | None = None
+    urls: Words = ()
+
+
+class EndpointConfig(BaseModel):
+    """One callable deployment. Settings of its kind stand beside these keys."""
+
+    model_config = ConfigDict(extra="allow", frozen=True)
+
+    kind: str
+    model: str
+    region: str | None = None
+    source: str | None = None
+    provider: str | None = None
+    url: str | None = None
+    urls: Words = ()
+    replicas: ReplicasConfig | None = None
+    operate: Words | None = None
+    retain: str | None = None
+    allow_parameters: Words = ()
+    context: Annotated[int, Field(ge=1)] | None = None
+    features: Words = ()
+    surfaces: Words = ("chat.completions",)
+    price: PriceConfig = PriceConfig()
+    assurances: tuple[AssuranceConfig, ...] = ()
+    credentials: str | None = None
+
+
+class AttributeConfig(Strict):
+    """An attribute's vocabulary, what silence means, and who may supply it."""
+
+    values: Words = ()
+    format: Literal["country"] | None = None
+    default: Words = ()
+    sources: Annotated[Words | None, Field(alias="from")] = None
+
+
+class DryRunConfig(Strict):
+    """A rule on trial, until when."""
+
+    until: Moment
+
+
+class RuleConfig(Strict):
+    """A condition and what holds when it is not known to be false."""
+
+    name: Name
+    when: Written = None
+    unless: Written = None
+    match: Written = None
+    process_within: Written = None
+    retain_within: Written = None
+    operated_by: Written = None
+    require: Words = ()
+    obligations: Written = None
+    prefer: Written = None
+    because: str = ""
+    review_by: Moment | None = None
+    dry_run: DryRunConfig | Literal["true"] | None = None
+    until: Moment | None = None
+
+
+class EnsureConfig(Strict):
+    """Requests still find an endpoint after losing any one unit."""
+
+    condition: Annotated[Written, Field(alias="for")] = None
+    survives: Literal["region", "provider", "operator", "country", "nothing"]
+    least: Annotated[int, Field(ge=1)] = 1
+    horizon: Duration = 90 * 86400.0
+    models: Words = ()
+
+
+class RuleFile(Strict):
+    """A file that may only narrow: rules, nothing else."""
+
+    version: Literal["1"] = "1"
+    rules: tuple[RuleConfig, ...] = ()
+
+
+class BaselineFile(Strict):
+    """A file that may widen: everything the compliance team answers for."""
+
+    version: Literal["1"] = "1"
+    regions: Mapping[str, RegionConfig] = {}
+    apps: Mapping[Name, AppConfig] = {}
+    tenants: Mapping[Name, TenantConfig] = {}
+    models: Mapping[str, ModelConfig] = {}
+    endpoints: Mapping[Name, EndpointConfig] = {}
+    attributes: Mapping[Name, AttributeConfig] = {}
+    boundaries: Mapping[Name, Written] = {}
+    rules: tuple[RuleConfig, ...] = ()
+    asserts: Annotated[tuple[Statement, ...], Field(alias="assert")] = ()
+    ensure: tuple[EnsureConfig, ...] = ()
+
+
+def policy_schema() -> Mapping[str, object]:
+    """JSON Schema of both kinds of file, for editors."""
+    baseline = BaselineFile.model_json_schema(by_alias=True)
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "domicile policy file",
+        **baseline,
+    }
