@@ -62,12 +62,17 @@ def base_url(service: str, region: str, url: str) -> str:
     public = f"{service}.{region}.{dns_suffix(region)}"
     if not url:
         return f"https://{public}"
-    host = urlsplit(url).hostname or ""
+    parts = urlsplit(url)
+    host = parts.hostname or ""
+    if _LOOPBACK.fullmatch(host):
+        return url.rstrip("/")
     bare = _PRIVATE.sub("", host, count=1)
     private = f"{service}.{region}.vpce.{dns_suffix(region)}"
     fips = f"{service}-fips.{region}.{dns_suffix(region)}"
-    if bare not in (public, private, fips) and not _LOOPBACK.fullmatch(host):
-        raise Misconfigured(f"`{host}` is not a host of {service} in {region}; leave the url out")
+    if parts.scheme != "https" or bare not in (public, private, fips):
+        raise Misconfigured(
+            f"`{host}` is no https host of {service} in {region}; leave the url out"
+        )
     return url.rstrip("/")
 
 

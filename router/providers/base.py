@@ -13,7 +13,7 @@ from typing import Protocol
 
 from regions.model import Endpoint
 from router.errors import RequestError
-from router.transport.messages import Headers, OutboundRequest, TlsFiles
+from router.transport.messages import AttemptFailed, Fate, Headers, OutboundRequest, TlsFiles
 from router.usage import Usage
 
 
@@ -79,8 +79,16 @@ class Target:
     tls: TlsFiles | None = None
 
 
-class Misconfigured(ValueError):
-    """An endpoint that can't be asked as it is configured; the message is for its operator."""
+class Misconfigured(AttemptFailed):
+    """An endpoint that can't be asked as it is configured; the message is for its operator.
+
+    Found while a request is being encoded it is a failed attempt of which nothing was sent.
+    """
+
+    code = "misconfigured"
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, Fate.NOT_SENT)
 
 
 class Kind(StrEnum):

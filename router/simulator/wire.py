@@ -211,7 +211,9 @@ class _Connection(asyncio.Protocol):
             return
         sock = self._transport.get_extra_info("socket")
         # Linger on, zero seconds: the kernel sends RST instead of FIN and drops what is unsent.
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        # Under TLS the socket is gone already when the client has closed.
+        if sock is not None:
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         self.gone.set()
         self._transport.abort()
 

@@ -123,6 +123,7 @@ def test_own_urls_of_the_region(url: str) -> None:
     "url",
     [
         "https://bedrock-runtime.us-east-1.amazonaws.com",
+        "http://bedrock-runtime.eu-central-1.amazonaws.com",
         "https://bedrock-runtime.eu-central-1.amazonaws.com.evil.example",
         "https://vpce-1.bedrock-runtime.us-east-1.vpce.amazonaws.com",
         "https://bedrock.eu-central-1.amazonaws.com",
