@@ -15,7 +15,7 @@ import ssl
 import time
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from types import TracebackType
 from typing import Self
 from urllib.parse import unquote
@@ -75,6 +75,11 @@ class BedrockCall:
     ended: float | None = None
     headers: Headers = ()
     body: bytes = b""
+
+    def row(self) -> dict[str, object]:
+        """The call as JSON, without headers and body."""
+        names = [each.name for each in fields(self) if each.name not in {"headers", "body"}]
+        return {name: getattr(self, name) for name in names}
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,18 +5,17 @@ outside, and `run_fleet` for the command line.
 from __future__ import annotations
 
 import asyncio
-import json
 import signal
 import ssl
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import AsyncExitStack
 from types import TracebackType
 from typing import Self
 
-from router.simulator import vllm_api
-from router.simulator.faults import Fault
+from router.simulator.bedrock import BedrockSpec, BedrockStub
+from router.simulator.control import Control
 from router.simulator.record import Hit
 from router.simulator.replica import Replica, ReplicaSpec, seeded
-from router.simulator.wire import Listener, Reply, Request
 
 
 class SimulatedFleet:
@@ -31,13 +30,14 @@ class SimulatedFleet:
         *,
         seed: int = 0,
         control: bool = False,
+        bedrock: BedrockStub | None = None,
         tls: ssl.SSLContext | None = None,
     ) -> None:
         self._replicas = {
             name: Replica(name, seeded(spec, seed + number), tls=tls)
             for number, (name, spec) in enumerate(specs.items())
         }
-        self._control = Listener(self._answer_control) if control else None
+        self._control = Control(self, bedrock).listener if control else None
 
     def __getitem__(self, name: str) -> Replica:
         """A replica by its name, or by the name without its provider. KeyError if unclear."""
@@ -106,56 +106,31 @@ class SimulatedFleet:
             for replica in self
         ]  # fmt: skip
 
-    async def _answer_control(self, request: Request, reply: Reply) -> None:
-        """`GET /fleet`, `GET /seen`, `POST /{verb}?REPLICA` with a fault as the body of `fail`."""
-        try:
-            result = await self._control_verb(request)
-            await reply.answer(200, vllm_api.dumps(result), "application/json")
-        except (KeyError, ValueError, TypeError) as error:
-            body = vllm_api.dumps({"error": str(error)})
-            await reply.answer(400, body, "application/json")
-
-    async def _control_verb(self, request: Request) -> object:
-        match (request.method, request.path):
-            case ("GET", "/fleet"):
-                return self.describe()
-            case ("GET", "/seen"):
-                return [hit.row() for hit in self.seen]
-            case ("POST", "/fail"):
-                self[request.query].fail(Fault.parse(json.loads(request.body)))
-            case ("POST", "/heal"):
-                await self[request.query].heal()
-            case ("POST", path):
-                self._break(self[request.query], path)
-            case _:
-                raise ValueError(f"no such control `{request.method} {request.path}`")
-        return self.describe()
-
-    @staticmethod
-    def _break(replica: Replica, path: str) -> None:
-        verbs: dict[str, Callable[[], None]] = {
-            "/kill": replica.kill, "/freeze": replica.freeze, "/thaw": replica.thaw,
-        }  # fmt: skip
-        if path not in verbs:
-            raise ValueError(f"no such control `{path}`; there are fail, heal, {', '.join(verbs)}")
-        verbs[path]()
-
 
 async def run_fleet(
     specs: Mapping[str, ReplicaSpec],
     *,
     seed: int = 0,
-    announce: Callable[[list[dict[str, object]], str], None],
+    bedrock: BedrockSpec | None = None,
+    announce: Callable[[list[dict[str, object]], str, str], None],
     until: asyncio.Event | None = None,
 ) -> None:
-    """Run a fleet until SIGINT, SIGTERM or `until`; `announce` gets its rows and control URL."""
+    """Run a fleet, and a Bedrock stub if asked for, until SIGINT, SIGTERM or `until`.
+
+    `announce` gets the fleet's rows, the control URL and the stub's URL (empty without one).
+    """
     stop = until or asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stop.set)
     try:
-        async with SimulatedFleet(specs, seed=seed, control=True) as fleet:
-            announce(fleet.describe(), fleet.control_url)
+        async with AsyncExitStack() as stack:
+            stub = None if bedrock is None else BedrockStub(bedrock)
+            if stub is not None:
+                await stack.enter_async_context(stub)
+            fleet = SimulatedFleet(specs, seed=seed, control=True, bedrock=stub)
+            await stack.enter_async_context(fleet)
+            announce(fleet.describe(), fleet.control_url, "" if stub is None else stub.url)
             await stop.wait()
     finally:
         for number in (signal.SIGINT, signal.SIGTERM):

@@ -17,12 +17,12 @@ from router.simulator.delivery import Response, deliver, misanswer, plain
 from router.simulator.faults import Fault, FaultBook, Kind
 from router.simulator.gauges import Gauges
 from router.simulator.pacing import Pacer
-from router.simulator.record import Hit
+from router.simulator.record import Hit, credential_digest
+from router.simulator.surfaces import SURFACES, Generation, Serving, Surface
 from router.simulator.timing import Engine, EngineSpec, Job, Progress
-from router.simulator.vllm_api import ApiError, Call, Output
+from router.simulator.vllm_api import ApiError
 from router.simulator.wire import Listener, Reply, Request
 
-_GENERATE = {"/v1/chat/completions": True, "/v1/completions": False}
 _VERSION = "0.32.0"
 
 
@@ -123,7 +123,7 @@ class Replica:
         await self._pacer.close()
 
     async def _answer(self, request: Request, reply: Reply) -> None:
-        if request.method == "POST" and request.path in _GENERATE:
+        if request.method == "POST" and request.path in SURFACES:
             await self._generate(request, reply)
             return
         self.polled[request.path] += 1
@@ -197,6 +197,7 @@ class Replica:
         hit = Hit(
             request.began, self._wall() - age, self.name, self.region, request.method,
             request.path, request.header("x-request-id") or "",
+            host=request.header("host") or "", credential=credential_digest(_credential(request)),
         )  # fmt: skip
         if self.spec.keep_bodies:
             hit.headers, hit.body = request.headers, request.body
@@ -204,74 +205,79 @@ class Replica:
         return hit
 
     async def _run(self, request: Request, reply: Reply, hit: Hit) -> str:
+        surface = SURFACES[request.path]
         try:
             self._authorize(request)
-            chat = _GENERATE[request.path]
-            call = vllm_api.parse(request.body, chat=chat, served=self.spec.models)
-            hit.model, hit.stream = call.model, call.stream
-            drawn = self.faults.draw(model=call.model, region=self.region, path=request.path)
+            created = int(self._wall()) if self.spec.created is None else self.spec.created
+            serving = Serving(self.spec.models, self.seed, self._context, created)
+            made = surface.open(request.body, serving)
+            hit.model, hit.stream = made.call.model, made.call.stream
+            drawn = self.faults.draw(model=hit.model, region=self.region, path=request.path)
             hit.faults = drawn.names
-            output = vllm_api.answer(call, self.seed, self._context)
             if drawn.instead is not None:
-                return await self._misbehave(reply, drawn.instead)
-            response = await self._respond(call, output, hit)
-            return await deliver(reply, response, drawn, vllm_api.error_frame)
+                return await self._misbehave(reply, drawn.instead, surface)
+            response = await self._respond(made, hit)
+            return await deliver(reply, response, drawn, surface.error_frame)
         except ApiError as error:
-            await reply.answer(error.status, error.body(), "application/json")
+            await reply.answer(error.status, surface.error(error), "application/json")
             return f"status:{error.status}"
 
     def _authorize(self, request: Request) -> None:
-        key = self.spec.api_key
-        if key and request.header("authorization") != f"Bearer {key}":
+        if self.spec.api_key and _credential(request) != self.spec.api_key:
             raise ApiError(401, "Unauthorized", "AuthenticationError")
 
-    async def _misbehave(self, reply: Reply, fault: Fault) -> str:
+    async def _misbehave(self, reply: Reply, fault: Fault, surface: Surface) -> str:
         if fault.kind is not Kind.STATUS:
             await misanswer(reply, fault, asyncio.sleep)
             return fault.kind.value
         more = (("retry-after", fault.retry_after),) if fault.retry_after else ()
-        body = fault.body.encode() or vllm_api.refusal(fault).body()
+        body = fault.body.encode() or surface.error(vllm_api.refusal(fault))
         await reply.answer(fault.status, body, "application/json", *more)
         return f"status:{fault.status}"
 
-    async def _respond(self, call: Call, output: Output, hit: Hit) -> Response:
-        created = int(self._wall()) if self.spec.created is None else self.spec.created
+    async def _respond(self, made: Generation, hit: Hit) -> Response:
         request_id = (("x-request-id", hit.request_id),) if hit.request_id else ()
-        if call.stream:
-            tokens = self._tokens(call, output, hit)
-            frames = vllm_api.stream(call, output, created, tokens)
+        tokens = self._tokens(made, hit)
+        if made.call.stream:
             headers = (("content-type", "text/event-stream; charset=utf-8"), *request_id)
-            return Response(200, headers, frames)
-        async for _ in self._tokens(call, output, hit):
-            pass
-        return plain(200, vllm_api.completion(call, output, created, 0), *request_id)
+            return Response(200, headers, made.frames(tokens))
+        async with aclosing(tokens):
+            async for _ in tokens:
+                pass
+        return plain(200, made.body(), *request_id)
 
-    async def _tokens(self, call: Call, output: Output, hit: Hit) -> AsyncGenerator[int, None]:
+    async def _tokens(self, made: Generation, hit: Hit) -> AsyncGenerator[int, None]:
         """Token numbers as they come out of the engine; counts an abort when left early."""
         before: float | None = None
-        async with aclosing(self._pacer.run(self._job(call, output))) as outputs:
+        async with aclosing(self._pacer.run(self._job(made))) as outputs:
             try:
                 async for progress in outputs:
                     hit.tokens = progress.token
                     if before is not None:
                         self._gauges.interval(progress.at - before)
                     before = progress.at
-                    self._count(progress, call, output)
+                    self._count(progress, made)
                     yield progress.token
             finally:
-                if hit.tokens < output.tokens:
+                if hit.tokens < made.tokens:
                     self._gauges.aborted()
 
-    def _count(self, progress: Progress, call: Call, output: Output) -> None:
+    def _count(self, progress: Progress, made: Generation) -> None:
         if progress.times is not None:
-            reason = "length" if output.finish == "length" else "stop"
-            self._gauges.finished(progress.times, call.max_tokens or output.tokens, reason)
+            reason = "length" if made.finish == "length" else "stop"
+            self._gauges.finished(progress.times, made.call.max_tokens or made.tokens, reason)
 
-    def _job(self, call: Call, output: Output) -> Job:
+    def _job(self, made: Generation) -> Job:
         self._jobs += 1
         size = self.spec.engine.block_size
-        hashes = block_hashes(text.tokenize(call.prompt), size, call.model.encode())
-        return Job(f"{output.id}-{self._jobs}", output.prompt_tokens, output.tokens, hashes)
+        hashes = block_hashes(text.tokenize(made.call.prompt), size, made.call.model.encode())
+        return Job(f"{made.id}-{self._jobs}", made.prompt_tokens, made.tokens, hashes)
+
+
+def _credential(request: Request) -> str:
+    """The key a request carries, as a bearer token or in `x-api-key`; empty if none."""
+    bearer = request.header("authorization") or ""
+    return bearer.removeprefix("Bearer ") or request.header("x-api-key") or ""
 
 
 def seeded(spec: ReplicaSpec, seed: int) -> ReplicaSpec:

@@ -96,37 +96,38 @@ def dumps(document: object) -> bytes:
 
 def parse(body: bytes, *, chat: bool, served: Sequence[str]) -> Call:
     """A `Call` from a request body, or `ApiError`."""
-    document = _document(body)
-    model = document.get("model")
+    found = document(body)
+    model = found.get("model")
     if not isinstance(model, str) or model not in served:
         raise ApiError(404, f"The model `{model}` does not exist.", "NotFoundError", "model")
-    if document.get("n") not in {None, 1}:
+    if found.get("n") not in {None, 1}:
         raise ApiError(400, "this simulator answers n=1 only", "BadRequestError", "n")
-    prompt, last = _messages(document) if chat else _prompt(document)
-    tools = _tools(document) if chat else ()
-    limit = document.get("max_completion_tokens") or document.get("max_tokens")
+    prompt, last = _messages(found) if chat else _prompt(found)
+    tools = _tools(found) if chat else ()
+    limit = found.get("max_completion_tokens") or found.get("max_tokens")
     if limit is not None and (not isinstance(limit, int) or limit < 1):
         raise ApiError(400, "max_tokens must be at least 1", "BadRequestError", "max_tokens")
-    options = document.get("stream_options")
+    options = found.get("stream_options")
     return Call(
         model, prompt, last, chat,
-        stream=document.get("stream") is True,
+        stream=found.get("stream") is True,
         usage_in_stream=isinstance(options, Mapping) and options.get("include_usage") is True,
         max_tokens=limit,
-        exact=document.get("ignore_eos") is True,
+        exact=found.get("ignore_eos") is True,
         tools=tools,
-        forced=_forced(document.get("tool_choice"), tools),
+        forced=_forced(found.get("tool_choice"), tools),
     )  # fmt: skip
 
 
-def _document(body: bytes) -> JsonMap:
+def document(body: bytes) -> JsonMap:
+    """The JSON object of a body, or `ApiError` 400."""
     try:
-        document = json.loads(body)
+        found = json.loads(body)
     except ValueError as error:
         raise ApiError(400, "the body is not JSON", "BadRequestError") from error
-    if not isinstance(document, dict):
+    if not isinstance(found, dict):
         raise ApiError(400, "the body is not a JSON object", "BadRequestError")
-    return document
+    return found
 
 
 def _messages(document: JsonMap) -> tuple[str, str]:

@@ -8,6 +8,8 @@ import httpx
 import openai
 import pytest
 
+from router.simulator.bedrock import BedrockSpec
+from router.simulator.bedrock_world import BedrockWorld
 from router.simulator.fleet import SimulatedFleet, run_fleet
 from router.simulator.replica import Replica, ReplicaSpec
 
@@ -70,33 +72,30 @@ async def test_several_replicas_of_a_region_and_unclear_names(fleet: SimulatedFl
         fleet["nowhere"]
 
 
-async def test_the_control_port_breaks_and_heals(
-    fleet: SimulatedFleet, http: httpx.AsyncClient
-) -> None:
-    control = fleet.control_url
-    fault = {"kind": "status", "status": 429, "retry_after": "2"}
-    assert (await http.post(control + "/fail?fra1", json=fault)).status_code == 200
-    limited = await chat(http, fleet["fra1"])
-    assert (limited.status_code, limited.headers["retry-after"]) == (429, "2")
-    assert (await http.post(control + "/heal?fra1")).json()[0]["faults"] == []
-    assert (await chat(http, fleet["fra1"])).status_code == 200
-    assert (await http.post(control + "/kill?iad1")).json()[1]["alive"] is False
-    assert (await http.post(control + "/freeze?fra1")).json()[0]["alive"] is False
-    assert (await http.post(control + "/thaw?fra1")).json()[0]["alive"] is True
-    seen = (await http.get(control + "/seen")).json()
-    assert [row["outcome"] for row in seen] == ["status:429", "answered"]
-    for path, body in (("/fail?fra1", {"kind": "flood"}), ("/nope?fra1", {}), ("/kill?x", {})):
-        assert (await http.post(control + path, json=body)).status_code == 400
-
-
 async def test_run_fleet_announces_runs_and_stops() -> None:
     rows: list[list[dict[str, object]]] = []
     until = asyncio.Event()
 
-    def announce(found: list[dict[str, object]], control: str) -> None:
+    def announce(found: list[dict[str, object]], control: str, bedrock: str) -> None:
+        assert bedrock == ""
         assert control.startswith("http://127.0.0.1:")
         rows.append(found)
         until.set()
 
     await run_fleet({"self:fra1": SPEC}, announce=announce, until=until)
     assert [row["name"] for row in rows[0]] == ["self:fra1"]
+
+
+async def test_run_fleet_can_run_a_bedrock_stub_beside_it() -> None:
+    urls: list[str] = []
+    until = asyncio.Event()
+
+    def announce(found: list[dict[str, object]], control: str, bedrock: str) -> None:
+        assert found == []
+        urls.extend((control, bedrock))
+        until.set()
+
+    spec = BedrockSpec(BedrockWorld())
+    await run_fleet({}, bedrock=spec, announce=announce, until=until)
+    assert all(url.startswith("http://127.0.0.1:") for url in urls)
+    assert urls[0] != urls[1]

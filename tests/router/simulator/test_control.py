@@ -1,0 +1,71 @@
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import httpx
+import pytest
+
+from router.simulator.bedrock import BedrockSpec, BedrockStub
+from router.simulator.bedrock_world import BedrockWorld
+from router.simulator.fleet import SimulatedFleet
+from router.simulator.replica import Replica, ReplicaSpec
+
+SPEC = ReplicaSpec(models=("tiny", "alias"), speed=200.0)
+
+
+@pytest.fixture
+async def fleet() -> AsyncIterator[SimulatedFleet]:
+    async with SimulatedFleet({"self:fra1": SPEC, "self:iad1": SPEC}, control=True) as running:
+        yield running
+
+
+@pytest.fixture
+async def http() -> AsyncIterator[httpx.AsyncClient]:
+    async with httpx.AsyncClient(timeout=5, trust_env=False) as client:
+        yield client
+
+
+def ask(text: str = "hello", **more: object) -> dict[str, object]:
+    return {"model": "tiny", "messages": [{"role": "user", "content": text}], **more}
+
+
+async def chat(http: httpx.AsyncClient, replica: Replica, **more: object) -> httpx.Response:
+    return await http.post(replica.url + "/v1/chat/completions", json=ask(**more))  # type: ignore[arg-type]
+
+
+async def test_the_control_port_breaks_and_heals(
+    fleet: SimulatedFleet, http: httpx.AsyncClient
+) -> None:
+    control = fleet.control_url
+    fault = {"kind": "status", "status": 429, "retry_after": "2"}
+    assert (await http.post(control + "/fail?fra1", json=fault)).status_code == 200
+    limited = await chat(http, fleet["fra1"])
+    assert (limited.status_code, limited.headers["retry-after"]) == (429, "2")
+    assert (await http.post(control + "/heal?fra1")).json()[0]["faults"] == []
+    assert (await chat(http, fleet["fra1"])).status_code == 200
+    assert (await http.post(control + "/kill?iad1")).json()[1]["alive"] is False
+    assert (await http.post(control + "/freeze?fra1")).json()[0]["alive"] is False
+    assert (await http.post(control + "/thaw?fra1")).json()[0]["alive"] is True
+    seen = (await http.get(control + "/seen")).json()
+    assert [row["outcome"] for row in seen] == ["status:429", "answered"]
+    for path, body in (("/fail?fra1", {"kind": "flood"}), ("/nope?fra1", {}), ("/kill?x", {})):
+        assert (await http.post(control + path, json=body)).status_code == 400
+
+
+async def test_a_bedrock_stub_is_read_and_broken_from_there_too(http: httpx.AsyncClient) -> None:
+    spec = BedrockSpec(BedrockWorld(), bearers=frozenset({"k"}))
+    async with BedrockStub(spec) as stub, SimulatedFleet({}, control=True, bedrock=stub) as fleet:
+        control = fleet.control_url + "/bedrock"
+        fault = {"kind": "status", "status": 429}
+        assert (await http.post(control + "/fail", json=fault)).json() == ["status"]
+        headers = {"authorization": "Bearer k", "host": "bedrock-runtime.eu-west-1.amazonaws.com"}
+        await http.post(stub.url + "/model/m/converse", json={}, headers=headers)
+        (row,) = (await http.get(control + "/calls")).json()
+        assert (row["region"], row["credential"], row["error"]) == (
+            "eu-west-1", "bearer", "ThrottlingException",
+        )  # fmt: skip
+        assert "body" not in row
+        assert (await http.get(control + "/trail")).json()[0]["errorCode"] == "ThrottlingException"
+        assert (await http.post(control + "/heal")).json() == []
+        assert (await http.post(control + "/nope")).status_code == 400
+        assert (await http.post(fleet.control_url + "/kill?x")).status_code == 400
