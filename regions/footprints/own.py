@@ -51,13 +51,19 @@ def describe(draft: Draft) -> None:
 
 
 def hosts(urls: tuple[str, ...]) -> list[str]:
-    """Host names of URLs, lower case; a URL without a scheme is read as `host[:port]/…`."""
-    found: list[str] = []
-    for url in urls:
-        parts = urlsplit(url if "//" in url else f"//{url}")
-        if parts.hostname:
-            found.append(parts.hostname.rstrip("."))
-    return found
+    """Host names of URLs, lower case; a URL without a scheme is read as `host[:port]/…`.
+
+    What can't be read as a URL stands for its own host, which no vendor has.
+    """
+    return [_host(url) for url in urls]
+
+
+def _host(url: str) -> str:
+    try:
+        host = urlsplit(url if "//" in url else f"//{url}").hostname
+    except ValueError:
+        host = None
+    return (host or url).rstrip(".")
 
 
 def is_managed(host: str) -> bool:

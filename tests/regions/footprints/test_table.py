@@ -44,7 +44,7 @@ class Typed:
 
     @property
     def name(self) -> str:
-        return self.type.__name__.removeprefix("Beta")
+        return str(self.type.__name__).removeprefix("Beta")
 
     def members(self) -> Mapping[str, list[Shape]]:
         return _members(self.type)
