@@ -1,14 +1,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
+from dataclasses import replace
 from typing import Any
 
 import httpx
 import pytest
 
+from router.simulator.faults import Frame, Part
 from router.simulator.fleet import SimulatedFleet
 from router.simulator.replica import Replica, ReplicaSpec
+from router.simulator.vllm_api import ApiError, Call, answer, dumps, parse, stream
 
 SPEC = ReplicaSpec(models=("tiny", "alias"), speed=200.0)
 TOOL = {
@@ -91,3 +94,73 @@ async def test_replicas_and_models_and_prompts_differ(
     ]
     assert len({body["choices"][0]["message"]["content"] for body in bodies}) == 3
     assert len({body["id"] for body in bodies}) == 3
+
+
+def call(**more: Any) -> Call:
+    given = {"stream": True, "usage_in_stream": False, "max_tokens": 4, **more}
+    return Call("m", "p", "p", chat=True, exact=False, tools=(), forced=(), **given)
+
+
+async def tokens(count: int) -> AsyncGenerator[int, None]:
+    for number in range(1, count + 1):
+        yield number
+
+
+async def test_a_stream_is_role_words_finish_usage_end() -> None:
+    asked = call(usage_in_stream=True)
+    output = answer(asked, 1, 100)
+    frames = [frame async for frame in stream(asked, output, 5, tokens(output.tokens))]
+    assert all(isinstance(frame, Frame) for frame in frames)
+    parts = [frame.part for frame in frames if isinstance(frame, Frame)]
+    assert parts == [Part.START, *[Part.CONTENT] * 4, Part.FINISH, Part.USAGE, Part.END]
+    first = json.loads(frames[0].data[6:]) if isinstance(frames[0], Frame) else {}
+    assert first == {
+        "id": output.id, "object": "chat.completion.chunk", "created": 5, "model": "m",
+        "choices": [{"index": 0, "delta": {"role": "assistant", "content": ""},
+                     "logprobs": None, "finish_reason": None}],
+    }  # fmt: skip
+
+
+def test_the_same_call_has_the_same_answer_and_no_word_of_its_prompt() -> None:
+    said = answer(call(max_tokens=None), 1, 100)
+    assert said == answer(call(max_tokens=None), 1, 100)
+    assert said != answer(call(max_tokens=None), 2, 100)
+    assert 8 <= said.tokens <= 48
+    assert said.finish == "stop"
+
+
+def test_what_does_not_fit_the_context_is_refused() -> None:
+    long = replace(call(), prompt="word " * 40, max_tokens=80)
+    with pytest.raises(ApiError, match="maximum context length is 100") as caught:
+        answer(long, 1, 100)
+    assert caught.value.status == 400
+    assert answer(replace(long, max_tokens=None), 1, 100).tokens <= 60
+
+
+@pytest.mark.parametrize(
+    ("body", "param"),
+    [
+        ({"tools": [{"type": "function"}]}, "tools"),
+        ({"tool_choice": {"type": "function", "function": {"name": "x"}}}, "tool_choice"),
+        ({"messages": "hi"}, "messages"),
+        ({"max_tokens": "9"}, "max_tokens"),
+        ({"n": 3}, "n"),
+    ],
+)
+def test_wrong_fields_are_named(body: dict[str, object], param: str) -> None:
+    with pytest.raises(ApiError) as caught:
+        parse(dumps({**ask(), **body}), chat=True, served=("tiny",))
+    assert (caught.value.status, caught.value.param) == (400, param)
+    assert json.loads(caught.value.body())["error"]["param"] == param
+
+
+def test_only_an_unanswered_request_can_ask_for_a_tool() -> None:
+    """After a tool's result the last message is not the user's, so no call follows a call."""
+    messages = [
+        {"role": "user", "content": [{"type": "text", "text": "call get_weather"}]},
+        {"role": "tool", "content": "sunny", "tool_call_id": "1"},
+    ]
+    body = {"model": "tiny", "messages": messages, "tools": [TOOL]}
+    assert parse(dumps(body), chat=True, served=("tiny",)).called == ()
+    body["messages"] = messages[:1]
+    assert parse(dumps(body), chat=True, served=("tiny",)).called == ("get_weather",)
