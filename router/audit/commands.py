@@ -55,7 +55,7 @@ class VerifyResult:
 def run_verify(
     folder: Path,
     against: Sequence[Path] = (),
-    public_keys: Sequence[Path] = (),
+    public_keys: Sequence[Path | PublicKey] = (),
     receipts: Sequence[Path] = (),
 ) -> VerifyResult:
     """Verify `folder` against checkpoint or receipt files. Raises UsageError."""
@@ -63,7 +63,7 @@ def run_verify(
         raise UsageError(f"`{folder}` holds no log: give the folder that `log.dir` names")
     anchors = [read_anchor(path) for path in against]
     anchors += [anchor for path in receipts for anchor in read_receipts(path)]
-    keys = [read_key(path) for path in public_keys]
+    keys = [key if isinstance(key, PublicKey) else read_key(key) for key in public_keys]
     verdict = verify(folder, against=anchors, public_keys=keys)
     return VerifyResult(verdict, OK if verdict.ok else FINDINGS)
 
@@ -97,9 +97,9 @@ def run_prove(folder: Path, log: str, request_id: str, checkpoint: Path | None =
         raise UsageError(str(error)) from error
 
 
-def run_verify_bundle(bundle: Path, public_keys: Sequence[Path]) -> list[Shown]:
+def run_verify_bundle(bundle: Path, public_keys: Sequence[Path | PublicKey]) -> list[Shown]:
     """The entries a bundle file proves. Raises ProofRefused (exit 1) or UsageError."""
-    keys = [read_key(path) for path in public_keys]
+    keys = [key if isinstance(key, PublicKey) else read_key(key) for key in public_keys]
     return verify_bundle(_read(bundle).encode(), keys)
 
 

@@ -102,7 +102,7 @@ class Checkpoint:
 
     def signed_by(self, keys: Iterable[PublicKey]) -> PublicKey | None:
         """The first of `keys` with a valid signature on this note; other signatures are ignored."""
-        body, signatures = _split_note(self.text)
+        body, signatures = note_parts(self.text)
         for key in keys:
             wanted = (self.origin, key.key_hash(self.origin))
             for name, key_hash, signature in signatures:
@@ -113,7 +113,7 @@ class Checkpoint:
 
 def parse_checkpoint(text: str) -> Checkpoint:
     """Read a checkpoint note. Raises NoteInvalid; no signature is checked here."""
-    body, _ = _split_note(text)
+    body, _ = note_parts(text)
     lines = body.decode().split("\n")
     if len(lines) < 4 or not lines[0] or not _SIZE.fullmatch(lines[1]):
         raise NoteInvalid("a checkpoint starts with an origin, a tree size and a root hash")
@@ -123,7 +123,8 @@ def parse_checkpoint(text: str) -> Checkpoint:
     return Checkpoint(lines[0], int(lines[1]), root, text)
 
 
-def _split_note(text: str) -> tuple[bytes, list[tuple[str, bytes, bytes]]]:
+def note_parts(text: str) -> tuple[bytes, list[tuple[str, bytes, bytes]]]:
+    """The signed text of a note, and its signatures as (name, key hash, payload)."""
     body, separator, tail = text.rpartition("\n\n")
     if not separator or not tail.endswith("\n"):
         raise NoteInvalid("a signed note has a text, an empty line and signature lines")

@@ -1,0 +1,57 @@
+"""Cosignatures of C2SP tlog-cosignature, version 1, with Ed25519.
+
+A witness that cosigns a checkpoint says: at this time, this was the largest tree of its log that I
+have seen, and it contains every smaller one I cosigned.
+"""
+
+from base64 import b64encode
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Final
+
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from router.audit.note import Checkpoint, PublicKey, note_parts
+
+_ALGORITHM: Final = b"\x04"
+
+
+@dataclass(frozen=True, slots=True)
+class WitnessKey:
+    """A witness by name and public key."""
+
+    name: str
+    public: PublicKey
+
+    @property
+    def key_hash(self) -> bytes:
+        """The 4 bytes that name this key in a note."""
+        return sha256(self.name.encode() + b"\n" + _ALGORITHM + self.public.raw).digest()[:4]
+
+    @property
+    def vkey(self) -> str:
+        """Verifier key text."""
+        encoded = b64encode(_ALGORITHM + self.public.raw).decode()
+        return f"{self.name}+{self.key_hash.hex()}+{encoded}"
+
+    def cosigned_at(self, checkpoint: Checkpoint) -> int | None:
+        """When this witness cosigned the checkpoint, seconds since 1970; None if it did not."""
+        body, signatures = note_parts(checkpoint.text)
+        for name, key_hash, payload in signatures:
+            if (name, key_hash) == (self.name, self.key_hash) and len(payload) == 72:
+                time = int.from_bytes(payload[:8], "big")
+                if self.public.verifies(payload[8:], _message(time, body)):
+                    return time
+        return None
+
+
+def cosign(name: str, key: Ed25519PrivateKey, checkpoint: Checkpoint, time: int) -> str:
+    """The signature line of a witness for a checkpoint, newline included."""
+    body, _ = note_parts(checkpoint.text)
+    own = WitnessKey(name, PublicKey(key.public_key().public_bytes_raw()))
+    payload = own.key_hash + time.to_bytes(8, "big") + key.sign(_message(time, body))
+    return f"— {name} {b64encode(payload).decode()}\n"
+
+
+def _message(time: int, body: bytes) -> bytes:
+    return b"cosignature/v1\ntime %d\n" % time + body
