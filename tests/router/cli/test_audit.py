@@ -1,0 +1,112 @@
+"""`domicile audit`: exit codes and words, over true logs."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.router.audit.logbox import LogBox
+from tests.router.cli.conftest import Domicile
+
+
+@pytest.fixture
+async def filled(box: LogBox) -> LogBox:
+    receipts = await box.refill(3)
+    lines = [json.dumps(receipt.to_json()) for receipt in receipts]
+    (box.root / "receipts.jsonl").write_text("\n".join(lines) + "\n")
+    (box.root / "public.vkey").write_text(box.key.vkey("eu-1"))
+    return box
+
+
+def spoil(folder: Path) -> None:
+    """Change one byte of the second line of the first segment."""
+    segment = min((folder / "eu-1" / "segments").glob("*.jsonl"))
+    data = bytearray(segment.read_bytes())
+    at = data.index(b'"t":') + 4
+    data[at] ^= 1
+    segment.write_bytes(bytes(data))
+
+
+def test_a_whole_log_verifies(domicile: Domicile, filled: LogBox) -> None:
+    ran = domicile("audit", "verify", filled.folder)
+    assert ran.code == 0
+    assert "consistent, unanchored" in ran.out
+    assert ran.out.endswith("audit verify: ok\n")
+
+
+@pytest.mark.parametrize("key", ["file", "vkey"])
+def test_anchors_and_keys_are_taken(domicile: Domicile, filled: LogBox, key: str) -> None:
+    vkey = filled.root / "public.vkey"
+    ran = domicile(
+        "audit", "verify", filled.folder, "--json",
+        "--against", filled.folder / "eu-1" / "checkpoint",
+        "--receipts", filled.root / "receipts.jsonl",
+        "--key", vkey if key == "file" else vkey.read_text(),
+    )  # fmt: skip
+    assert ran.code == 0
+    assert ran.json["status"] == ["intact"]
+
+
+def test_a_changed_byte_is_a_finding_with_its_place(domicile: Domicile, filled: LogBox) -> None:
+    spoil(filled.folder)
+    ran = domicile("audit", "verify", filled.folder)
+    assert ran.code == 1
+    assert "finding: " in ran.out
+    assert "eu-1/segments/" in ran.out
+    assert "FINDINGS" in ran.out
+    told = domicile("audit", "verify", filled.folder, "--json")
+    assert told.code == 1
+    assert told.json["ok"] is False
+
+
+def test_true_exit_codes(program: Domicile, filled: LogBox, tmp_path: Path) -> None:
+    assert program("audit", "verify", filled.folder).code == 0
+    spoil(filled.folder)
+    assert program("audit", "verify", filled.folder).code == 1
+    (tmp_path / "nothing").mkdir()
+    assert program("audit", "verify", tmp_path / "nothing").code == 2
+
+
+@pytest.mark.parametrize(
+    "extra", [("--key", "nobody+00000000+AAAA"), ("--against", "missing"), ("--key", "missing")]
+)
+def test_what_cant_be_read_is_a_usage_error(
+    domicile: Domicile, filled: LogBox, extra: tuple[str, str]
+) -> None:
+    ran = domicile("audit", "verify", filled.folder, *extra)
+    assert ran.code == 2
+    assert extra[1] in ran.err
+
+
+def test_show_filters_and_streams_json_lines(domicile: Domicile, filled: LogBox) -> None:
+    ran = domicile("audit", "show", filled.folder, "--kind", "decision", "--json")
+    rows = [json.loads(line) for line in ran.out.splitlines()]
+    assert [row["kind"] for row in rows] == ["decision"] * 3
+    assert rows[0]["body"]["tenant"] == "a", "interned values stand in their place"
+    one = domicile("audit", "show", filled.folder, "--request", rows[1]["id"])
+    assert rows[1]["id"] in one.out
+    assert rows[0]["id"] not in one.out.split()
+
+
+def test_show_of_no_log_is_a_usage_error(domicile: Domicile, filled: LogBox) -> None:
+    assert domicile("audit", "show", filled.folder, "--log", "us-9").code == 2
+
+
+def test_a_proof_checks_without_the_log(domicile: Domicile, filled: LogBox) -> None:
+    row = json.loads(
+        domicile("audit", "show", filled.folder, "--kind", "decision", "--json").out.split("\n")[0]
+    )
+    proof = domicile("audit", "prove", filled.folder, "--log", "eu-1", "--request", row["id"])
+    assert proof.code == 0
+    bundle, key = filled.root / "bundle.json", filled.root / "public.vkey"
+    bundle.write_text(proof.out)
+    shown = domicile("audit", "check-bundle", bundle, "--key", key, "--json")
+    assert shown.code == 0
+    assert {json.loads(line)["id"] for line in shown.out.splitlines()} == {row["id"]}
+    value = json.loads(proof.out)
+    for line in value["lines"]:
+        line["line"] = line["line"].replace("1", "2")
+    bundle.write_text(json.dumps(value))
+    spoilt = domicile("audit", "check-bundle", bundle, "--key", key)
+    assert spoilt.code == 1
+    assert spoilt.err.startswith("error: ")
