@@ -1,0 +1,220 @@
+"""Files → one checked `Snapshot`, or every reason why there is none.
+
+1. `domicile.yaml`;
+2. baseline and rule files, their signatures first when compliance keys are configured;
+3. keys;
+4. the provider of each endpoint kind in use, imported here and not on a request's path;
+5. where each endpoint is, with its credential;
+6. what the parts must agree on: the router's own region and peers, obligations, tenants;
+7. the snapshot's content and digest, for the log.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+import orjson
+
+from policies.gathered import PolicyFile
+from policies.loader import load as load_policy
+from policies.model import Policy
+from regions.model import Endpoint
+from regions.places import PlaceError
+from router import obligations
+from router.audit.log import LogSettings
+from router.auth import KeyRing, Principal, load_keys
+from router.config import Config, ConfigError, PoliciesSection, duration, expand, load
+from router.credentials import credential
+from router.providers.base import Misconfigured, Provider, Target
+from router.providers.registry import PROVIDERS
+from router.providers.registry import load as load_provider
+from router.secrets import resolve
+from router.snapshot import Snapshot
+
+FORMAT: Final = 1
+
+
+def load_snapshot(path: Path, environment: Mapping[str, str], now: float) -> Snapshot:
+    """The snapshot that a configuration file describes.
+
+    Args:
+        path: the configuration file; every other path is relative to its folder.
+        environment: for `env:` references; nothing else is read from it.
+        now: seconds since the epoch.
+
+    Raises:
+        ConfigError, DocumentErrors: what is wrong, with places.
+    """
+    base = path.parent
+    config = load(path)
+    baseline = read_files(config.policies.baseline, base)
+    rules = read_files(config.policies.rules, base)
+    _signatures(config.policies, baseline, base)
+    loaded = load_policy(baseline, rules)
+    keys = _keys(base / config.keys.file)
+    providers = _providers(loaded.policy)
+    targets = _targets(loaded.policy, providers, environment, base)
+    _agree(config, loaded.policy, keys)
+    content = _content(config, loaded.catalog.digest, baseline, rules, keys)
+    return Snapshot(
+        hashlib.sha256(content).hexdigest(),
+        content,
+        config,
+        loaded.policy,
+        loaded.catalog,
+        keys,
+        providers,
+        targets,
+        now,
+    )
+
+
+def log_settings(config: Config, base: Path) -> LogSettings:
+    """Where this process's log goes; paths are relative to `base`.
+
+    Raises:
+        ConfigError: the signing key is no file: a log's key must outlive its process.
+    """
+    scheme, _, name = config.log.signing_key.partition(":")
+    if scheme != "file":
+        raise ConfigError("`log.signing_key` must be `file:PATH`")
+    return LogSettings(base / config.log.dir, config.router.id, base / name)
+
+
+def read_files(patterns: Sequence[str], base: Path) -> list[PolicyFile]:
+    """The files behind paths and globs, by the names that messages show.
+
+    Raises:
+        ConfigError: a pattern without a file, or a file that can't be read.
+    """
+    found = []
+    for path in expand(tuple(patterns), base):
+        shown = path.relative_to(base) if path.is_relative_to(base) else path
+        try:
+            found.append(PolicyFile(str(shown), path.read_bytes()))
+        except OSError as error:
+            raise ConfigError(f"can't read `{shown}`: {error.strerror}") from None
+    return found
+
+
+def _signatures(section: PoliciesSection, baseline: Sequence[PolicyFile], base: Path) -> None:
+    """2. With compliance keys configured, an unsigned baseline does not load."""
+    if not section.signed_by:
+        return
+    from policies.signatures import Signed, require_signed
+
+    keys = [
+        resolve(reference, {}, base).decode("ascii", "replace") for reference in section.signed_by
+    ]
+    signed = [Signed(file, _signature_texts(base / file.name)) for file in baseline]
+    require_signed(signed, keys, section.signatures)
+
+
+def _signature_texts(path: Path) -> tuple[str, ...]:
+    """The detached signatures beside a baseline file: `main.yaml.sig`, `main.yaml.NAME.sig`."""
+    found = sorted(path.parent.glob(f"{path.name}*.sig"))
+    return tuple(one.read_text("ascii", "replace") for one in found)
+
+
+def _keys(path: Path) -> KeyRing:
+    try:
+        return load_keys(path.read_bytes(), path.name)
+    except OSError as error:
+        raise ConfigError(f"can't read the keys file `{path}`: {error.strerror}") from None
+    except ValueError as error:
+        raise ConfigError(str(error)) from None
+
+
+def _providers(policy: Policy) -> dict[str, Provider]:
+    """4."""
+    kinds = {endpoint.kind for endpoint in policy.endpoints.values()}
+    for kind in sorted(kinds - set(PROVIDERS)):
+        named = next(e.name for e in policy.endpoints.values() if e.kind == kind)
+        known = ", ".join(sorted(PROVIDERS))
+        raise ConfigError(f"endpoint `{named}`: kind `{kind}` can't be spoken to; known: {known}")
+    return {kind: load_provider(kind) for kind in sorted(kinds)}
+
+
+def _targets(
+    policy: Policy, providers: Mapping[str, Provider], environment: Mapping[str, str], base: Path
+) -> dict[str, dict[str, Target]]:
+    """5."""
+    return {
+        name: _replicas(endpoint, providers[endpoint.kind], environment, base)
+        for name, endpoint in policy.endpoints.items()
+    }
+
+
+def _replicas(
+    endpoint: Endpoint, provider: Provider, environment: Mapping[str, str], base: Path
+) -> dict[str, Target]:
+    try:
+        provider.check(endpoint)
+    except Misconfigured as error:
+        raise ConfigError(f"endpoint `{endpoint.name}`: {error}") from None
+    secret = credential(endpoint.name, endpoint.credentials, environment, base)
+    urls = endpoint.urls or ("",)
+    names = (
+        [endpoint.name] if len(urls) == 1 else [f"{endpoint.name}/{n}" for n in range(len(urls))]
+    )
+    return {name: Target(url, secret) for name, url in zip(names, urls, strict=True)}
+
+
+def _agree(config: Config, policy: Policy, keys: KeyRing) -> None:
+    """6."""
+    for what, region in _own_places(config):
+        try:
+            policy.atlas.region(region)
+        except PlaceError as error:
+            raise ConfigError(f"{what}: {error}") from None
+    kept = None
+    if config.log.seal and "retain" in config.log.seal:
+        seconds = duration(config.log.seal["retain"])
+        kept = (seconds, seconds)
+    obligations.check(policy, kept)
+    for holder in keys.holders:
+        if isinstance(holder, Principal):
+            _known(holder, policy)
+
+
+def _own_places(config: Config) -> Iterable[tuple[str, str]]:
+    yield "router.region", config.router.region
+    for peer in config.router.peers:
+        yield "router.peers", peer.region
+    if config.state is not None:
+        yield "state.region", config.state.region
+
+
+def _known(holder: Principal, policy: Policy) -> None:
+    if holder.tenant not in policy.tenants:
+        raise ConfigError(f"key `{holder.key}`: tenant `{holder.tenant}` is in no baseline file")
+    if holder.app is not None and holder.app not in policy.apps:
+        raise ConfigError(f"key `{holder.key}`: app `{holder.app}` is in no baseline file")
+    for name, values in holder.attributes.items():
+        declared = policy.declared.get(name)
+        if declared is None or not set(values) <= declared.values:
+            raise ConfigError(f"key `{holder.key}`: attribute `{name}` has no such value")
+
+
+def _content(
+    config: Config,
+    catalog: str,
+    baseline: Sequence[PolicyFile],
+    rules: Sequence[PolicyFile],
+    keys: KeyRing,
+) -> bytes:
+    """7. Everything a decision is made from, so that it can be made again; no secrets."""
+    content = {
+        "format": FORMAT,
+        "router": {"id": config.router.id, "region": config.router.region},
+        "peers": [{"region": p.region, "url": p.url} for p in config.router.peers],
+        "catalog": catalog,
+        "baseline": {file.name: file.content.decode("utf-8", "replace") for file in baseline},
+        "rules": {file.name: file.content.decode("utf-8", "replace") for file in rules},
+        "signed_by": list(config.policies.signed_by),
+        "keys": keys.digest,
+    }
+    return orjson.dumps(content, option=orjson.OPT_SORT_KEYS)
