@@ -384,6 +384,15 @@ def make_world(rnd: Random) -> World:
     )
 
 
+def make_ask(rnd: Random, world: World, tenant: str | None = None) -> Ask:
+    """Another request to the same policy."""
+    app = rnd.choice((*APPS, None))
+    trusted = world.policy.trusted(app)
+    opened = frozenset(some(rnd, ("data", "kind", "pii"), 1, 2)) if chance(rnd, 20) else frozenset()
+    attributes = gather(world.policy.declared, make_supplied(rnd, trusted), trusted, opened)
+    return Ask(tenant or rnd.choice(TENANTS), app, attributes, rnd.choice(PURPOSES))
+
+
 def later_than(rnd: Random, now: float) -> float:
     """A time not before `now`."""
     return rnd.choice([t for t in NOWS if t >= now] or [math.inf])

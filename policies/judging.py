@@ -1,0 +1,115 @@
+"""The fast filter: the same verdicts as `policies.eligibility.judge`, by a few masks.
+
+An endpoint that lies inside, with nothing more demanded of it, needs six comparisons. One
+that lies outside for reasons that only depend on masks gets the reasons found the first
+time. Everything else is judged by the reference.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from policies.conditions import Candidate
+from policies.eligibility import Eligible, Excluded, Reason, judge
+from policies.engine import Allowed, Decision
+from policies.timed import earliest
+from regions.atlas import Atlas
+from regions.model import Endpoint, Footprint
+from regions.places import UNKNOWN_BIT
+
+REMEMBERED: Final = 8192
+_Key = tuple[object, ...]
+
+
+class Judge:
+    """Judges endpoints for one router. Not thread-safe: one per event loop.
+
+    Args:
+        atlas: of the policy.
+        router_region: the id of the region this router runs in.
+
+    Raises:
+        PlaceError: the router's region is not in the catalog.
+    """
+
+    def __init__(self, atlas: Atlas, router_region: str, remembered: int = REMEMBERED) -> None:
+        self._atlas = atlas
+        self._region = router_region
+        self._router = atlas.place(router_region).mask
+        self._remembered = remembered
+        self._reasons: dict[_Key, tuple[Reason, ...]] = {}
+
+    def judge(
+        self,
+        decision: Decision,
+        candidate: Candidate,
+        endpoint: Endpoint,
+        footprint: Footprint,
+        now: float,
+    ) -> Eligible | Excluded:
+        """The verdict of `policies.eligibility.judge` for this router."""
+        allowed = decision.allowed(candidate) if decision.pending else decision.common
+        ends = footprint.good_until
+        plain = not (allowed.require or allowed.obligations.held or allowed.obligations.conflicts)
+        fresh = (ends is None or now < ends) and decision.is_good(now)
+        same = footprint.process.atlas is self._atlas and allowed.process.atlas is self._atlas
+        if not (plain and fresh and same):
+            return judge(decision, candidate, endpoint, footprint, self._region, now)
+        if self._is_inside(allowed, footprint) and not decision.denied:
+            return Eligible(
+                candidate, allowed, self._good_until(decision, allowed, endpoint, ends, now)
+            )
+        return self._excluded(decision, candidate, endpoint, footprint, allowed, now)
+
+    def _is_inside(self, allowed: Allowed, footprint: Footprint) -> bool:
+        process = footprint.process.mask
+        return not (
+            (process | self._router) & ~allowed.process.sure
+            or process & UNKNOWN_BIT
+            or footprint.retain.mask & ~allowed.retain.sure
+            or footprint.operate.mask & ~allowed.operate.mask
+        )
+
+    def _good_until(
+        self,
+        decision: Decision,
+        allowed: Allowed,
+        endpoint: Endpoint,
+        ends: float | None,
+        now: float,
+    ) -> float | None:
+        held = [a.until for a in endpoint.assurances if a.name == "zdr"]
+        if not held and ends is None and decision.good_until is None:
+            return allowed.good_until
+        held = [end for end in held if end is None or now < end]
+        return earliest([*held, decision.good_until, allowed.good_until, ends])
+
+    def _excluded(
+        self,
+        decision: Decision,
+        candidate: Candidate,
+        endpoint: Endpoint,
+        footprint: Footprint,
+        allowed: Allowed,
+        now: float,
+    ) -> Eligible | Excluded:
+        key = (
+            decision.denied,
+            decision.denied and decision.ask.tenant,
+            footprint.process.mask,
+            footprint.retain.mask,
+            footprint.operate.mask,
+            footprint.missing,
+            allowed.process.sure,
+            allowed.retain.sure,
+            allowed.operate.mask,
+        )
+        known = self._reasons.get(key)
+        if known is not None:
+            return Excluded(candidate, known)
+        found = judge(decision, candidate, endpoint, footprint, self._region, now)
+        if isinstance(found, Excluded):
+            if len(self._reasons) >= self._remembered:
+                self._reasons.clear()
+            self._reasons[key] = found.reasons
+        return found

@@ -1,0 +1,57 @@
+"""The fast engine decides as the reference does: generated worlds, many asks each."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+
+from policies.compiled import Compiled
+from policies.engine import decide
+from tests.laws.worlds import NOWS, TENANTS, World, law, make_ask, make_world
+
+
+def equal(rnd: Random) -> None:
+    compare(make_world(rnd), rnd, asks=4)
+
+
+def compare(world: World, rnd: Random, asks: int) -> None:
+    # A tiny memory, so that it is emptied now and then, and every path is taken.
+    compiled = Compiled(world.policy, remembered=3)
+    first = world.ask
+    for n in range(asks):
+        ask = first if n % 3 == 2 else make_ask(rnd, world)
+        now = rnd.choice(NOWS)
+        expected = decide(world.policy, ask, now)
+        found = compiled.decide(ask, now)
+        assert found == expected
+        for place in world.places:
+            assert found.allowed(place.candidate) == expected.allowed(place.candidate)
+        assert found.unknowns == expected.unknowns
+
+
+test_equal = law(equal)
+
+
+def test_equal_on_many_seeded_cases() -> None:
+    for seed in range(400):
+        rnd = Random(seed)
+        compare(make_world(rnd), rnd, asks=10)
+
+
+@pytest.mark.slow
+def test_equal_on_a_hundred_thousand_cases() -> None:
+    for seed in range(4_000):
+        rnd = Random(-1 - seed)
+        compare(make_world(rnd), rnd, asks=25)
+
+
+def test_tenants_without_a_grant_are_not_remembered_for_ever() -> None:
+    world = make_world(Random(1))
+    compiled = Compiled(world.policy, remembered=8)
+    for n in range(200):
+        ask = make_ask(Random(n), world, tenant=f"stranger-{n}")
+        assert compiled.decide(ask, 50.0).denied == "no_grant"
+    stretch = compiled._stretch(50.0)
+    assert len(stretch.memory) <= 8
+    assert set(stretch.grants) <= set(TENANTS)

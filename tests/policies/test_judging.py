@@ -1,0 +1,39 @@
+"""The fast filter gives the reference's verdicts, reasons and ends."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from random import Random
+
+from policies.eligibility import judge
+from policies.engine import decide
+from policies.judging import Judge
+from tests.laws.worlds import NOWS, World, chance, law, make_ask, make_world
+
+
+def equal(rnd: Random) -> None:
+    world = make_world(rnd)
+    if chance(rnd, 60):  # plain rules, so that the fast path is taken
+        world = world.with_rules(
+            replace(r, require=frozenset(), obligations=()) for r in world.policy.rules
+        )
+    compare(world, rnd)
+
+
+def compare(world: World, rnd: Random) -> None:
+    fast = Judge(world.atlas, world.router, remembered=4)
+    for _ in range(4):
+        now = rnd.choice(NOWS)
+        decision = decide(world.policy, make_ask(rnd, world), now)
+        for place in world.places:
+            later = rnd.choice([now, rnd.choice(NOWS)])
+            args = (decision, place.candidate, place.endpoint, place.footprint)
+            assert fast.judge(*args, later) == judge(*args, world.router, later)
+
+
+test_equal = law(equal)
+
+
+def test_equal_on_many_seeded_cases() -> None:
+    for seed in range(600):
+        equal(Random(seed))
