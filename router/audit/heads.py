@@ -65,9 +65,10 @@ class Heads:
         self, folder: LogFolder, held: frozenset[str], numbered: Sequence[tuple[int, RosterLine]]
     ) -> None:
         """`checkpoints.jsonl` and `checkpoint`. `held`: texts given as anchors."""
-        history = list(self._history(folder))
+        # In this order, so that a log that is being written is read without a false alarm.
         present = folder.checkpoint.exists()
         latest = folder.checkpoint.read_text("utf-8", "replace") if present else ""
+        history = list(self._history(folder))
         texts = ["", *(head.text for head in history)]  # before the first there was none
         place = Place(self._log, "", 0, -1)
         if history and latest not in texts[-2:]:

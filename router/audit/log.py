@@ -27,7 +27,7 @@ from router.audit.note import Checkpoint, Signer, load_signer, parse_checkpoint
 from router.audit.reading import Inclusion, LogReader, Shown
 from router.audit.receipt import Receipt
 from router.audit.recovery import Recovered, recover
-from router.audit.roster import append_roster, roster_head
+from router.audit.roster import append_roster, last_key, roster_head
 from router.audit.writer import Batch, Writer, Written
 
 T = TypeVar("T")
@@ -257,11 +257,15 @@ class AuditLog:
         opened = len(state.open)
         # The log is there before the roster names it: one that is named and absent is a gap.
         self._disk.close(self._disk.open(self._folder.log(self._settings.log_id).checkpoints))
+        previous = await asyncio.to_thread(last_key, self._folder, self._settings.log_id)
         await asyncio.to_thread(self._sign_off, "start", state.frontier.size, state.frontier.root())
         await self._settle("recovery")
         if state.torn or opened:
             body = {"torn_bytes": state.torn, "settled": opened}
             await self.record(self._entry("recovery", body))
+        own = self._signer.public
+        if previous is not None and previous != own:
+            await self.record(self._entry("key", {"from": previous.raw.hex(), "to": own.raw.hex()}))
         await self._public(
             "administration", {"event": "start", "durability": self._settings.durability}
         )

@@ -67,6 +67,12 @@ def roster_head(folder: Folder) -> RosterHead:
     return _head(complete_lines(folder.roster.read_bytes())[0])
 
 
+def last_key(folder: Folder, log: str) -> PublicKey | None:
+    """The key that signed the newest line of a log; None for a new log."""
+    lines, _ = read_roster(folder)
+    return next((line.key for line in reversed(lines) if line.log == log), None)
+
+
 def _head(raws: Sequence[bytes]) -> RosterHead:
     return RosterHead(len(raws), sha256(raws[-1]).digest() if raws else NO_LINE)
 

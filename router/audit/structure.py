@@ -34,9 +34,9 @@ class _Open:
 class Structure:
     """Follows the entries of one log in order and collects what breaks a law."""
 
-    def __init__(self, folder: Folder, roster: Sequence[bytes]) -> None:
+    def __init__(self, folder: Folder) -> None:
         self._folder = folder
-        self._roster = roster
+        self._rosters: list[tuple[Place, Mapping[str, Value]]] = []
         self._open: dict[str, _Open] = {}
         self._snapshots: dict[str, bool] = {}
         self._last = 0
@@ -64,6 +64,15 @@ class Structure:
         """The log is read to its end. What is still open awaits recovery."""
         if self._open:
             self.notices.append(f"{len(self._open)} requests are open: recovery will settle them")
+
+    def judge_roster(self, digests: Sequence[bytes]) -> None:
+        """5. `digests` of the roster's lines, read after the log: it may be growing."""
+        for place, named in self._rosters:
+            lines = named.get("lines")
+            if not isinstance(lines, int) or not 0 <= lines <= len(digests):
+                self._fault("roster", place, "the roster is shorter than the one this entry saw")
+            elif lines and digests[lines - 1].hex() != named.get("digest"):
+                self._fault("roster", place, "the roster is not the one this entry saw")
 
     def _decision(self, place: Place, line: EntryLine, body: Mapping[str, Value]) -> None:
         if line.id in self._open:
@@ -96,14 +105,8 @@ class Structure:
                 self._fault("unsettled", known.place, f"`{id_}` was never settled")
             self._open.clear()
         roster = body.get("roster")
-        if isinstance(roster, dict) and not self._in_roster(roster):
-            self._fault("roster", place, "the roster is not the one this entry saw")
-
-    def _in_roster(self, named: Mapping[str, Value]) -> bool:
-        lines = named.get("lines")
-        if type(lines) is not int or lines > len(self._roster):
-            return False
-        return lines == 0 or self._roster[lines - 1].hex() == named.get("digest")
+        if isinstance(roster, dict):
+            self._rosters.append((place, roster))
 
     def _gap(self, place: Place, line: EntryLine, body: Mapping[str, Value]) -> None:
         recovering = body.get("event") == "start" or "recovery" in (line.kind, body.get("by"))

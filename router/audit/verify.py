@@ -101,9 +101,10 @@ class _Verification:
 
     def _log(self, log: str) -> LogVerdict:
         heads = self._heads(log)
-        structure = Structure(self._folder, [line.digest for line in self._lines])
+        structure = Structure(self._folder)
         wanted = {head.size for head in heads.all}
         found = scan(self._folder.log(log), wanted, structure)  # 4
+        structure.judge_roster(self._digests())
         good, bad = _judged(heads.all, found)  # 5
         findings = [*heads.findings, *heads.split_views(), *found.findings]
         notices = [*heads.notices]
@@ -122,6 +123,12 @@ class _Verification:
         given = any(head.given for head in heads.all)
         size = max(anchored, default=0) if given else None
         return LogVerdict(log, found.size, size, found.torn, _capped(findings), notices)
+
+    def _digests(self) -> list[bytes]:
+        try:
+            return [line.digest for line in read_roster(self._folder)[0]]
+        except AuditError:
+            return []  # reported by 1
 
     def _heads(self, log: str) -> Heads:
         """3."""

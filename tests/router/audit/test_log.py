@@ -9,7 +9,7 @@ from router.audit.commands import run_show
 from router.audit.entry import Entry, Interned
 from router.audit.errors import EntryRefused, LogLocked, LogUnavailable, NoteInvalid
 from router.audit.log import AuditLog, Committed
-from router.audit.note import parse_checkpoint
+from router.audit.note import create_signing_key, parse_checkpoint
 from router.audit.reading import NotInLog
 from router.audit.receipt import Receipt
 from router.audit.tree import leaf_hash, verify_inclusion
@@ -294,3 +294,37 @@ async def test_without_a_key_nothing_opens(box: LogBox) -> None:
     box.key_file.unlink()
     with pytest.raises(NoteInvalid, match=r"log\.key"):
         await AuditLog.open(box.settings(), clock=box.clock, entropy=box.entropy.randbytes)
+
+
+async def test_a_new_key_is_recorded_and_old_proofs_stay_good(box: LogBox) -> None:
+    receipts = await box.refill(2)
+    old = box.key
+    box.key_file.unlink()
+    new = create_signing_key(box.key_file)
+    receipts += await box.refill(2)
+    recorded = [shown.body for shown in run_show(box.folder, kind="key")]
+    assert recorded == [{"from": old.raw.hex(), "to": new.raw.hex()}]
+    assert verify(box.folder, against=receipts, public_keys=[old, new]).ok
+    assert not verify(box.folder, against=receipts, public_keys=[new]).ok
+
+
+async def test_a_log_is_verified_while_it_is_written(box: LogBox) -> None:
+    log = await box.open()
+    done = False
+
+    async def write() -> None:
+        nonlocal done
+        for number in range(150):
+            await box.request(log)
+            if number % 40 == 0:
+                box.clock.now += 60
+                await log.tick()
+                await box.refill(1, f"us-{number}")
+        done = True
+
+    writing = asyncio.create_task(write())
+    while not done:
+        verdict = await asyncio.to_thread(verify, box.folder, public_keys=[box.key])
+        assert verdict.ok, verdict.all_findings
+    await writing
+    await log.close()

@@ -16,12 +16,13 @@ def follow(structure: Structure, *entries: tuple[str, str, int, dict[str, Value]
         line = EntryLine(kind, id_, time * SECOND, body)
         structure.entry(Place("eu-1", "s", index + 1, index), line, body)
     structure.end()
+    structure.judge_roster([b"\x01" * 32])
     return [finding.fault for finding in structure.findings]
 
 
 @pytest.fixture
 def structure(tmp_path: Path) -> Structure:
-    return Structure(Folder(tmp_path), [b"\x01" * 32])
+    return Structure(Folder(tmp_path))
 
 
 def test_a_request_from_decision_to_outcome(structure: Structure) -> None:
@@ -71,7 +72,7 @@ def test_a_stored_snapshot_satisfies(tmp_path: Path) -> None:
     digest = sha256(b"{}").hexdigest()
     (tmp_path / "snapshots").mkdir()
     (tmp_path / "snapshots" / f"{digest}.json").write_bytes(b"{}")
-    structure = Structure(Folder(tmp_path), [])
+    structure = Structure(Folder(tmp_path))
     assert not follow(structure, ("decision", "r", 1, {"snapshot": digest}))
     assert structure.notices == ["1 requests are open: recovery will settle them"]
 

@@ -145,7 +145,7 @@ def resign(gallery: Gallery, folder: Path, log: str) -> None:
     signer = load_signer(gallery.box.key_file, log)
     logs = Folder(folder)
     where = logs.log(log)
-    found = scan(where, range(10_000), Structure(logs, []))
+    found = scan(where, range(10_000), Structure(logs))
     for part in found.parts:
         leaves = found.leaves[part.start * 32 : (part.start + part.count) * 32]
         part.segment.leaves.write_bytes(leaves)
