@@ -6,6 +6,7 @@ A provider holds no state and opens no connection. It turns an `Ask` into an
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -15,6 +16,8 @@ from regions.model import Endpoint
 from router.errors import RequestError
 from router.transport.messages import AttemptFailed, Fate, Headers, OutboundRequest, TlsFiles
 from router.usage import Usage
+
+_SECRET = re.compile(r"[!-~]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,20 +51,43 @@ class Ask:
         return isinstance(options, Mapping) and options.get("include_usage") is True
 
 
+def _carried(*secrets: str) -> None:
+    """Refuse what no header can carry, before an error of the encoder shows it."""
+    if not all(_SECRET.fullmatch(secret) for secret in secrets):
+        raise ValueError(
+            "a credential is empty or holds spaces, line ends or other than ascii; look at its "
+            "source"
+        )
+
+
 @dataclass(frozen=True, slots=True)
 class Bearer:
-    """A bearer token, as an API key; its text stays out of `repr`."""
+    """A bearer token, as an API key; its text stays out of `repr`.
+
+    Raises:
+        ValueError: no header can carry it; the message does not show it.
+    """
 
     token: str = field(repr=False)
+
+    def __post_init__(self) -> None:
+        _carried(self.token)
 
 
 @dataclass(frozen=True, slots=True)
 class AwsKeys:
-    """AWS credentials, resolved before the request; their text stays out of `repr`."""
+    """AWS credentials, resolved before the request; their text stays out of `repr`.
+
+    Raises:
+        ValueError: no header can carry them; the message does not show them.
+    """
 
     access_key: str = field(repr=False)
     secret_key: str = field(repr=False)
     session_token: str | None = field(default=None, repr=False)
+
+    def __post_init__(self) -> None:
+        _carried(self.access_key, self.secret_key, self.session_token or "-")
 
 
 Credential = Bearer | AwsKeys

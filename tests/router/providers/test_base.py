@@ -15,6 +15,14 @@ def test_secrets_stay_out_of_repr() -> None:
     assert "secret" not in (repr(target) + repr(keys)).lower()
 
 
+@pytest.mark.parametrize("secret", ["", "a b", "shh\r\nx: y", "schlüssel-shh", "shh\x00"])
+def test_a_secret_that_no_header_carries_is_not_shown(secret: str) -> None:
+    for make in (Bearer, lambda s: AwsKeys("AKID", s), lambda s: AwsKeys("AKID", "x", s or " ")):
+        with pytest.raises(ValueError, match="credential") as caught:
+            make(secret)
+        assert "shh" not in repr(caught.value)
+
+
 @pytest.mark.parametrize(
     ("options", "wants"),
     [

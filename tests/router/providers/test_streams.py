@@ -70,6 +70,13 @@ def test_nothing_is_dropped_that_says_more() -> None:
     assert b'"content":"x"' in out
 
 
+def test_a_first_chunk_without_choices_stays() -> None:
+    chunk = HEAD + b'],"usage":null}\n\n'
+    out, decoder = run([chunk], drops=True)
+    assert out == chunk.replace(b'"tiny"', b'"asked"')
+    assert decoder.usage is None
+
+
 @pytest.mark.parametrize(
     "event",
     [
