@@ -21,6 +21,7 @@ import openai.types.chat.completion_create_params as chat
 import openai.types.completion_create_params as completions
 import openai.types.responses.response_create_params as responses
 import pytest
+from pydantic import BaseModel
 
 from regions.document import parse_as
 from regions.footprints.parameters import tables
@@ -38,7 +39,7 @@ class Shape(Protocol):
 
 @dataclass(frozen=True)
 class Typed:
-    """A TypedDict of the openai or anthropic package."""
+    """A TypedDict of the openai or anthropic package, or a model of its answers."""
 
     type: Any
 
@@ -73,6 +74,8 @@ class Botocore:
 
 @cache
 def _hints(type_: Any) -> Mapping[str, Any]:
+    if issubclass(type_, BaseModel):
+        return {key: field.annotation for key, field in type_.model_fields.items()}
     return get_type_hints(type_)
 
 
@@ -94,7 +97,8 @@ def _leaves(hint: object) -> Iterator[object]:
 
 def _dicts(hint: object) -> Iterator[type[Any]]:
     for leaf in _leaves(hint):
-        if isinstance(leaf, type) and issubclass(leaf, dict) and hasattr(leaf, "__total__"):
+        # A client may send back what it got: the answers' models stand in requests too.
+        if isinstance(leaf, type) and (hasattr(leaf, "__total__") or issubclass(leaf, BaseModel)):
             yield leaf
 
 
