@@ -75,6 +75,11 @@ class Connection(asyncio.Protocol):
             self._transport.write(head)
             self._transport.write(body)
 
+    @property
+    def lost(self) -> bool:
+        """Whether the connection is gone."""
+        return self._lost
+
     def usable(self) -> bool:
         """Whether a request can be written. Looks for a close that the loop has not seen yet."""
         if self._lost or self._poisoned or self._transport.is_closing():

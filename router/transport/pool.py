@@ -51,6 +51,7 @@ class Pool:
         self._clock = clock
         self._nudge = nudge
         self._limits = limits
+        self._lent: set[Connection] = set()
         self._idle: deque[Connection] = deque()
         self._waiters: deque[asyncio.Future[Connection | None]] = deque()
 
@@ -91,6 +92,10 @@ class Pool:
         except BaseException:
             self._give_place()
             raise
+        if connection.lost:
+            self._give_place()
+            raise ConnectFailed("the endpoint closed a new connection at once", "refused")
+        self._lent.add(connection)
         self.created += 1
         return connection
 
@@ -148,6 +153,10 @@ class Pool:
         return None
 
     def _lost(self, connection: Connection) -> None:
+        # One that was given up while it was being opened never had a place of its own.
+        if connection not in self._lent:
+            return
+        self._lent.remove(connection)
         if connection in self._idle:
             self._idle.remove(connection)
         self._give_place()

@@ -167,6 +167,7 @@ async def test_an_answer_s_end_that_waits_is_not_a_leaving() -> None:
     called: list[int] = []
     exchange.on_gone(lambda: called.append(1))
     await exchange.start(200, PLAIN)
+    await asyncio.sleep(0.001)
     await exchange.end(b"x")
     assert (exchange.gone, called) == (False, [])
 

@@ -14,7 +14,7 @@ from router.transport.messages import (
     Fate,
     Origin,
 )
-from router.transport.pool import Limits, Pool
+from router.transport.pool import Dial, Limits, Pool
 from tests.rawserver import (
     OK,
     Line,
@@ -151,23 +151,43 @@ async def test_draining_ends_idle_connections_and_lets_answers_end() -> None:
         assert await whole(await transport.send(ask(server), within(5))) == b"ok"
 
 
-async def direct(limit: int) -> Pool:
-    """A pool of connections to nowhere."""
+async def join(make: Callable[[socket.socket], Connection], until: float) -> Connection:
+    """A connection to nowhere."""
+    here, there = socket.socketpair()
+    here.setblocking(False)
+    _, made = await asyncio.get_running_loop().create_connection(lambda: make(here), sock=here)
+    there.detach()
+    return made
+
+
+def pool_of(limit: int, dial: Dial = join) -> Pool:
+    return Pool(dial, now, lambda expires: None, Limits(limit, 4.0, 1000))
+
+
+@pytest.mark.parametrize("ending", ["cancelled", "closed"])
+async def test_a_connection_that_comes_to_nothing_gives_its_place_back_once(ending: str) -> None:
+    """It was made already when its opening was given up, or when the endpoint closed it."""
 
     async def dial(make: Callable[[socket.socket], Connection], until: float) -> Connection:
-        here, there = socket.socketpair()
-        here.setblocking(False)
-        _, made = await asyncio.get_running_loop().create_connection(lambda: make(here), sock=here)
-        there.detach()
+        made = await join(make, until)
+        made.cut()
+        await asyncio.sleep(0.01 if ending == "closed" else 60)
         return made
 
-    return Pool(dial, now, lambda expires: None, Limits(limit, 4.0, 1000))
+    pool = pool_of(1, dial)
+    opening = asyncio.create_task(pool.connect(90, now() + 90))
+    await asyncio.sleep(0.05)
+    opening.cancel()
+    await asyncio.wait([opening])
+    assert opening.cancelled() or isinstance(opening.exception(), ConnectFailed)
+    assert opening.cancelled() == (ending == "cancelled")
+    assert (pool.open, pool.created) == (0, 0)
 
 
 @pytest.mark.parametrize("handed", ["connection", "place"])
 async def test_what_a_leaving_waiter_was_handed_is_passed_on(handed: str) -> None:
     """It is cancelled in the very turn in which its turn has come."""
-    pool = await direct(1)
+    pool = pool_of(1)
     held = await pool.connect(5, now() + 5)
     first = asyncio.create_task(pool.connect(5, now() + 5))
     second = asyncio.create_task(pool.connect(5, now() + 5))
