@@ -90,8 +90,7 @@ class Structure:
             return
         if line.time < decision.time:
             self._fault("out_of_order", place, f"dated before its decision at {decision.place}")
-        tried = [*endpoints([body.get("endpoint")]), *endpoints(body.get("attempts"))]
-        for endpoint in tried:
+        for endpoint in endpoints([body.get("endpoint"), *_items(body.get("attempts"))]):
             if decision.plan is not None and endpoint not in decision.plan:
                 detail = f"`{endpoint}` is not in the plan at {decision.place}"
                 self._fault("outside_plan", place, detail)
@@ -129,9 +128,13 @@ class Structure:
         self.findings.append(Finding(fault, place, detail))
 
 
+def _items(value: Value) -> list[Value]:
+    return value if isinstance(value, list) else []
+
+
 def endpoints(value: Value) -> Iterator[str]:
     """Endpoint names in a list of names or of objects with `endpoint`."""
-    for item in value if isinstance(value, list) else ():
+    for item in _items(value):
         name = item.get("endpoint") if isinstance(item, dict) else item
         if isinstance(name, str):
             yield name
