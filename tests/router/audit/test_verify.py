@@ -22,6 +22,7 @@ from tests.router.audit.faults import Fault, Vandal
 from tests.router.audit.logbox import LogBox
 
 FAULTS = int(os.environ.get("DOMICILE_AUDIT_FAULTS", "500"))
+CLEAN = int(os.environ.get("DOMICILE_AUDIT_CLEAN", "40"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +109,7 @@ def unchanged(one: Path, other: Path) -> bool:
     return content(one) == content(other)
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", range(CLEAN))
 async def test_clean_logs_raise_no_alarm(tmp_path: Path, seed: int) -> None:
     """Random lives of logs: sizes, rotations, restarts, crashes, open requests, heartbeats."""
     random = Random(seed)
