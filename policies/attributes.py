@@ -17,7 +17,7 @@ import difflib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import Final
+from typing import Final, NamedTuple
 
 from regions.countries import ISO_3166_1
 
@@ -62,8 +62,7 @@ class Truth(IntEnum):
 UNKNOWN: Final = Truth.UNKNOWN
 
 
-@dataclass(frozen=True, slots=True)
-class State:
+class State(NamedTuple):
     """The values an attribute has, and whether these are all (`closed`)."""
 
     values: frozenset[str] = frozenset()

@@ -17,12 +17,12 @@ of attributes seen before are remembered, up to a bound.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Final
 
-from policies.attributes import Attributes, State, Truth
-from policies.conditions import AllOf, CandidateIs, Condition, Is, Not, open_attributes
+from policies.attributes import OPEN, Attributes, State, Truth
+from policies.conditions import Condition, open_attributes
 from policies.engine import (
     Allowed,
     Applied,
@@ -32,8 +32,9 @@ from policies.engine import (
     granted,
     rule_good_until,
 )
+from policies.masks import Asked, bits, is_plain, necessary
 from policies.model import Grant, Policy, Rule, single
-from policies.obligations import AnyObligation, Obligations
+from policies.obligations import NO_OBLIGATIONS, AnyObligation, Obligations
 from policies.timed import earliest
 from regions.countries import Countries
 from regions.places import Boundary
@@ -42,41 +43,19 @@ REMEMBERED: Final = 4096
 _NOTHING: Final[frozenset[str]] = frozenset()
 
 
-@dataclass(slots=True)
-class _Asked:
-    """What rules ask of one attribute, as masks of rules.
-
-    `hits[v]`: rules that value `v` satisfies; `bars[v]`: rules that it makes false;
-    `positive` and `negative`: all rules that ask for a value, or for its absence.
-    """
-
-    hits: dict[str, int] = field(default_factory=dict)
-    bars: dict[str, int] = field(default_factory=dict)
-    positive: int = 0
-    negative: int = 0
-
-    def add(self, bit: int, values: Iterable[str], negated: bool) -> None:
-        table = self.bars if negated else self.hits
-        for value in values:
-            table[value] = table.get(value, 0) | bit
-        if negated:
-            self.negative |= bit
-        else:
-            self.positive |= bit
-
-
 @dataclass(frozen=True, slots=True)
 class _Unfolded:
     """A rule as plain masks, for one stretch of time."""
 
     process: tuple[int, int] | None
     retain: tuple[int, int] | None
-    operate: int | None
+    operate: int
     require: frozenset[str]
     obligations: tuple[AnyObligation, ...]
     prefer: Preference | None
     known: Applied
     good_until: float | None
+    demands: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,13 +78,16 @@ class Compiled:
     def __init__(self, policy: Policy, remembered: int = REMEMBERED) -> None:
         self.policy = policy
         self._remembered = remembered
-        self._asked: dict[str, _Asked] = {}
+        self._asked: dict[str, Asked] = {}
         self._complex = 0
         self._candidate = 0
         for n, rule in enumerate(policy.rules):
             self._index(1 << n, rule.condition)
-        self._tables: tuple[tuple[str, _Asked, int], ...] = self._freeze()
         self._all = (1 << len(policy.rules)) - 1
+        for asked in self._asked.values():
+            asked.freeze(self._all)
+        self._tables = tuple(self._asked.items())
+        self._bounds: dict[tuple[int, int], Boundary] = {}
         self._ends = _ends(policy)
         self._stretches: dict[int, _Stretch] = {}
         self._built_in: dict[str | None, State] = {}
@@ -116,21 +98,14 @@ class Compiled:
         if condition.needs_candidate:
             self._candidate |= bit
         seen: set[str] = set()
-        for name, values, negated in _necessary(condition):
+        for name, values, negated in necessary(condition):
             if name in seen:
                 self._complex |= bit  # a second comparison of one attribute needs its own look
                 continue
             seen.add(name)
-            self._asked.setdefault(name, _Asked()).add(bit, values, negated)
-        if not _is_plain(condition):
+            self._asked.setdefault(name, Asked()).add(bit, values, negated)
+        if not is_plain(condition):
             self._complex |= bit
-
-    def _freeze(self) -> tuple[tuple[str, _Asked, int], ...]:
-        everything = (1 << len(self.policy.rules)) - 1
-        return tuple(
-            (name, asked, everything & ~(asked.positive | asked.negative))
-            for name, asked in self._asked.items()
-        )
 
     def _stretch(self, now: float) -> _Stretch:
         number = bisect_right(self._ends, now)
@@ -187,20 +162,26 @@ class Compiled:
             facts,
             stretch,
         )
-        rules = self.policy.rules
-        untils = [common.good_until, stretch.dry_until]
-        untils += [stretch.rules[n].good_until for n in _bits(pending)]
+        good_until = _sooner(common.good_until, stretch.dry_until)
+        waiting: tuple[Rule, ...] = ()
+        if pending:
+            waiting = tuple(self.policy.rules[n] for n in bits(pending))
+            untils = [stretch.rules[n].good_until for n in bits(pending)]
+            good_until = earliest([good_until, *untils])
         return Decision(
             ask,
             facts,
             common,
-            tuple(rules[n] for n in _bits(pending)),
-            tuple(sorted({rules[n].name for n in _bits(dry)})) if dry else (),
-            "no_grant" if grant is None else "",
+            waiting,
+            self._names(dry) if dry else (),
+            "" if grant is not None else "no_grant",
             self.policy.digest,
             now,
-            earliest(untils),
+            good_until,
         )
+
+    def _names(self, mask: int) -> tuple[str, ...]:
+        return tuple(sorted({self.policy.rules[n].name for n in bits(mask)}))
 
     def _facts(self, ask: Ask) -> Attributes:
         known = self._built_in
@@ -218,22 +199,19 @@ class Compiled:
     def _masks(self, states: Mapping[str, State]) -> tuple[int, int]:
         """Rules that are not known to be false, and those known to be true."""
         possible = certain = self._all
-        for name, asked, others in self._tables:
-            state = states.get(name)
-            if state is None:
-                state = State()
-            hit = barred = 0
-            for value in state.values:
-                hit |= asked.hits.get(value, 0)
-                if asked.bars:
-                    barred |= asked.bars.get(value, 0)
-            absent = asked.negative & ~barred
-            if state.closed:
-                possible &= others | hit | absent
-                certain &= others | hit | absent
+        for name, asked in self._tables:
+            state = states.get(name, OPEN)
+            if state.closed and len(state.values) == 1:
+                (value,) = state.values
+                here = asked.alone.get(value, asked.unasked)
+                possible &= here
+                certain &= here
             else:
-                possible &= others | asked.positive | absent
-                certain &= others | hit
+                maybe, surely = asked.masks(state)
+                possible &= maybe
+                certain &= surely
+        if not self._complex and not self._candidate:
+            return possible, certain
         return self._looked_at(possible, certain, states)
 
     def _looked_at(
@@ -244,7 +222,7 @@ class Compiled:
         left = possible & self._complex
         if left:
             facts = Attributes(states)
-            for n in _bits(left):
+            for n in bits(left):
                 truth = self.policy.rules[n].condition.truth(facts, None)
                 bit = 1 << n
                 certain = certain | bit if truth is Truth.TRUE else certain & ~bit
@@ -273,98 +251,106 @@ class Compiled:
             return start
         process, process_may = start.process.sure, start.process.possible
         retain, retain_may = start.retain.sure, start.retain.possible
-        operate = start.operate.mask
-        good_until = start.good_until
-        chosen = [stretch.rules[n] for n in _bits(applying)]
-        for rule in chosen:
+        chosen: list[_Unfolded] = []
+        reasons: list[Applied] = []
+        demanding: list[_Unfolded] = []
+        left = applying
+        while left:
+            low = left & -left
+            left ^= low
+            rule = stretch.rules[low.bit_length() - 1]
+            chosen.append(rule)
+            reasons.append(rule.known)
             if rule.process is not None:
                 process &= rule.process[0]
                 process_may &= rule.process[1]
             if rule.retain is not None:
                 retain &= rule.retain[0]
                 retain_may &= rule.retain[1]
-            if rule.operate is not None:
-                operate &= rule.operate
-            if rule.good_until is not None and (good_until is None or rule.good_until < good_until):
-                good_until = rule.good_until
-        atlas = start.process.atlas
+            if rule.demands:
+                demanding.append(rule)
+        unknown = applying & ~certain
+        applied = self._reasons(chosen, applying, unknown, facts) if unknown else frozenset(reasons)
+        within = self._bound(process, process_may)
+        if retain == process and retain_may == process_may:
+            kept = within
+        else:
+            kept = self._bound(retain, retain_may)
+        if not demanding:
+            return Allowed(
+                within, kept, start.operate, applied=applied, good_until=start.good_until
+            )
         return Allowed(
-            Boundary(atlas, process, process_may),
-            Boundary(atlas, retain, retain_may),
-            Countries(operate),
-            _NOTHING.union(*(rule.require for rule in chosen)),
-            _obligations(chosen),
-            frozenset(rule.prefer for rule in chosen if rule.prefer is not None),
-            self._reasons(chosen, applying, applying & ~certain, facts),
-            good_until,
+            within,
+            kept,
+            Countries(_met(start.operate.mask, demanding)),
+            _NOTHING.union(*(rule.require for rule in demanding)),
+            _obligations(demanding),
+            frozenset(rule.prefer for rule in demanding if rule.prefer is not None),
+            applied,
+            earliest([start.good_until, *(rule.good_until for rule in demanding)]),
         )
+
+    def _bound(self, sure: int, possible: int) -> Boundary:
+        key = (sure, possible)
+        known = self._bounds.get(key)
+        if known is None:
+            if len(self._bounds) >= self._remembered:
+                self._bounds.clear()
+            known = self._bounds[key] = Boundary(self.policy.atlas, sure, possible)
+        return known
 
     def _reasons(
         self, chosen: list[_Unfolded], applying: int, unknown: int, facts: Attributes
     ) -> frozenset[Applied]:
-        if not unknown:
-            return frozenset(rule.known for rule in chosen)
-        found = {rule.known for rule, n in zip(chosen, _bits(applying), strict=True)
-                 if not unknown >> n & 1}  # fmt: skip
-        for n in _bits(unknown):
+        numbered = zip(chosen, bits(applying), strict=True)
+        found = {rule.known for rule, n in numbered if not unknown >> n & 1}
+        for n in bits(unknown):
             rule = self.policy.rules[n]
             silent = tuple(sorted(open_attributes(rule.condition, facts)))
             found.add(Applied(rule.name, rule.row, rule.because, silent))
         return frozenset(found)
 
 
-def _bits(mask: int) -> Iterator[int]:
-    while mask:
-        low = mask & -mask
-        yield low.bit_length() - 1
-        mask ^= low
-
-
-def _parts(condition: Condition) -> Iterator[Condition]:
-    """The parts of a conjunction, nested ones unfolded; otherwise the condition itself."""
-    if isinstance(condition, AllOf):
-        for part in condition.parts:
-            yield from _parts(part)
-    else:
-        yield condition
-
-
-def _necessary(condition: Condition) -> Iterator[tuple[str, frozenset[str], bool]]:
-    """Comparisons that must all not be false: attribute, values, negated."""
-    for part in _parts(condition):
-        if isinstance(part, Is):
-            yield part.attribute, part.values, False
-        elif isinstance(part, Not) and isinstance(part.part, Is):
-            yield part.part.attribute, part.part.values, True
-
-
-def _is_plain(condition: Condition) -> bool:
-    """Whether the necessary comparisons (and comparisons of the candidate) are all there is."""
-    return all(
-        isinstance(part, Is | CandidateIs)
-        or (isinstance(part, Not) and isinstance(part.part, Is | CandidateIs))
-        for part in _parts(condition)
-    )
-
-
 def _unfolded(rule: Rule, now: float) -> _Unfolded:
     process = rule.process.at(now) if rule.process is not None else None
     retain = rule.retain.at(now) if rule.retain is not None else None
     prefer = rule.prefer
+    operate = rule.operate.at(now) if rule.operate is not None else Countries.any()
+    good_until = rule_good_until(rule, now)
     return _Unfolded(
         (process.sure, process.possible) if process is not None else None,
         (retain.sure, retain.possible) if retain is not None else None,
-        rule.operate.at(now).mask if rule.operate is not None else None,
+        operate.mask,
         rule.require,
         rule.obligations,
         Preference(rule.name, prefer.sets, prefer.spill) if prefer is not None else None,
         Applied(rule.name, rule.row, rule.because),
-        rule_good_until(rule, now),
+        good_until,
+        demands=bool(
+            rule.operate is not None
+            or rule.require
+            or rule.obligations
+            or prefer is not None
+            or good_until is not None
+        ),
     )
 
 
+def _met(operate: int, demanding: list[_Unfolded]) -> int:
+    for rule in demanding:
+        operate &= rule.operate
+    return operate
+
+
+def _sooner(one: float | None, other: float | None) -> float | None:
+    if one is None or other is None:
+        return other if one is None else one
+    return min(one, other)
+
+
 def _obligations(chosen: list[_Unfolded]) -> Obligations:
-    result = Obligations()
+    result = NO_OBLIGATIONS
     for rule in chosen:
         for obligation in rule.obligations:
             result = result.add(obligation)

@@ -15,8 +15,7 @@ Load, health and vetoes are not here: they pass.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from policies.conditions import Candidate
 from policies.engine import Allowed, Decision
@@ -60,16 +59,14 @@ CODES: Final = frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Reason:
+class Reason(NamedTuple):
     """Why an endpoint is out: a code from `CODES` and what exactly, in closed words."""
 
     code: str
     detail: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Eligible:
+class Eligible(NamedTuple):
     """The endpoint may be called until `good_until` (decision, assurances and footprint)."""
 
     candidate: Candidate
@@ -77,8 +74,7 @@ class Eligible:
     good_until: float | None
 
 
-@dataclass(frozen=True, slots=True)
-class Excluded:
+class Excluded(NamedTuple):
     """The endpoint may not be called, for every one of these reasons."""
 
     candidate: Candidate

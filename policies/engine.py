@@ -18,11 +18,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from policies.attributes import Attributes, Truth
 from policies.conditions import Candidate, open_attributes
 from policies.model import Grant, Policy, Prefer, Rule, single
-from policies.obligations import Obligations
+from policies.obligations import NO_OBLIGATIONS, Obligations
 from policies.timed import Timed, earliest
 from regions.atlas import Atlas
 from regions.countries import Countries
@@ -53,8 +54,7 @@ class Ask:
         return Attributes({**self.attributes.states, **built_in}, self.attributes.origins)
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Applied:
+class Applied(NamedTuple):
     """A rule that applied: its name and row, why it exists, and what was not known.
 
     `unknown` names the attributes whose silence made it apply; empty when it was known.
@@ -75,15 +75,18 @@ class Preference:
     spill: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Allowed:
-    """The sets on three axes, and everything else rules ask for. Only ever narrowed."""
+class Allowed(NamedTuple):
+    """The sets on three axes, and everything else rules ask for. Only ever narrowed.
+
+    Built for every request, like `Decision`: a named tuple is as immutable as a frozen
+    dataclass and made in a fifth of the time.
+    """
 
     process: Boundary
     retain: Boundary
     operate: Countries
     require: frozenset[str] = frozenset()
-    obligations: Obligations = field(default_factory=Obligations)
+    obligations: Obligations = NO_OBLIGATIONS
     prefer: frozenset[Preference] = frozenset()
     applied: frozenset[Applied] = frozenset()
     good_until: float | None = None
@@ -99,8 +102,7 @@ class Allowed:
         return tuple(sorted({one.rule for one in self.applied}))
 
 
-@dataclass(frozen=True, slots=True)
-class Decision:
+class Decision(NamedTuple):
     """What is allowed, why, and until when.
 
     Attributes:

@@ -49,26 +49,30 @@ class Judge:
     ) -> Eligible | Excluded:
         """The verdict of `policies.eligibility.judge` for this router."""
         allowed = decision.allowed(candidate) if decision.pending else decision.common
-        ends = footprint.good_until
-        plain = not (allowed.require or allowed.obligations.held or allowed.obligations.conflicts)
-        fresh = (ends is None or now < ends) and decision.is_good(now)
-        same = footprint.process.atlas is self._atlas and allowed.process.atlas is self._atlas
-        if not (plain and fresh and same):
+        process, ends = footprint.process, footprint.good_until
+        bound, obligations = allowed.process, allowed.obligations
+        if (
+            allowed.require
+            or obligations.held
+            or obligations.conflicts
+            or not (ends is None or now < ends)
+            or not decision.is_good(now)
+            or process.atlas is not self._atlas
+            or bound.atlas is not self._atlas
+        ):
             return judge(decision, candidate, endpoint, footprint, self._region, now)
-        if self._is_inside(allowed, footprint) and not decision.denied:
-            return Eligible(
-                candidate, allowed, self._good_until(decision, allowed, endpoint, ends, now)
-            )
-        return self._excluded(decision, candidate, endpoint, footprint, allowed, now)
-
-    def _is_inside(self, allowed: Allowed, footprint: Footprint) -> bool:
-        process = footprint.process.mask
-        return not (
-            (process | self._router) & ~allowed.process.sure
-            or process & UNKNOWN_BIT
+        if (
+            (process.mask | self._router) & ~bound.sure
+            or process.mask & UNKNOWN_BIT
             or footprint.retain.mask & ~allowed.retain.sure
             or footprint.operate.mask & ~allowed.operate.mask
-        )
+            or decision.denied
+        ):
+            return self._excluded(decision, candidate, endpoint, footprint, allowed, now)
+        if ends is None and decision.good_until is None and not endpoint.assurances:
+            return Eligible(candidate, allowed, allowed.good_until)
+        until = self._good_until(decision, allowed, endpoint, ends, now)
+        return Eligible(candidate, allowed, until)
 
     def _good_until(
         self,
@@ -78,10 +82,7 @@ class Judge:
         ends: float | None,
         now: float,
     ) -> float | None:
-        held = [a.until for a in endpoint.assurances if a.name == "zdr"]
-        if not held and ends is None and decision.good_until is None:
-            return allowed.good_until
-        held = [end for end in held if end is None or now < end]
+        held = [a.until for a in endpoint.assurances if a.name == "zdr" and a.held(now)]
         return earliest([*held, decision.good_until, allowed.good_until, ends])
 
     def _excluded(

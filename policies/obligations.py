@@ -245,3 +245,6 @@ class Obligations:
         """The closed-vocabulary form for the log."""
         held: dict[str, object] = {o.kind: o.describe() for o in self.held.values()}
         return {**held, **dict.fromkeys(self.conflicts, "conflict")}
+
+
+NO_OBLIGATIONS: Final = Obligations()
