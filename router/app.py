@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from classifiers.suite import Suite
-from regions.health import HealthBook
+from regions.health import HealthBook, Standing
 from router.admission import Concurrency
 from router.audit.log import AuditLog, LogSettings
 from router.dispatch import Dispatcher
@@ -240,7 +240,10 @@ def _steps(live: Live, transport: Transport) -> TwelveSteps:
 
 
 def condition(live: Live, endpoint: str) -> Condition:
-    """How an endpoint stands: as its best replica does, with that replica's load."""
+    """How an endpoint stands: as its best replica does, with that replica's load.
+
+    Without a replica it counts as marked: there is nothing to ask, until one is found.
+    """
     now = live.loop_time()
     keys = live.snapshot.targets.get(endpoint, {})
     found = [
@@ -251,7 +254,8 @@ def condition(live: Live, endpoint: str) -> Condition:
         )
         for key in keys
     ]
-    return min(found, key=lambda c: (c.standing, c.load))
+    none = Condition(Standing.MARKED, 0.0, 1.0)
+    return min(found, key=lambda c: (c.standing, c.load), default=none)
 
 
 def _observer(live: Live) -> Callable[[Observed], None]:

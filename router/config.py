@@ -89,7 +89,8 @@ class Limits(Strict):
     """What one request may cost the router.
 
     `deadline`: a request's total; `connect`: one TCP and TLS set-up; `first_token`: from
-    sent to first content; `idle`: between two chunks; `attempts`: endpoints tried at most;
+    sent to first content of a stream; `answer`: from sent to the whole of an answer that is
+    no stream; `idle`: between two chunks; `attempts`: endpoints tried at most;
     `concurrency`: open requests per key, where the key sets none.
     """
 
@@ -99,6 +100,7 @@ class Limits(Strict):
     drain: Duration = 120.0
     connect: Duration = 3.0
     first_token: Duration = 60.0
+    answer: Duration = 120.0
     idle: Duration = 60.0
     attempts: Annotated[int, Field(ge=1, le=16)] = 4
     concurrency: Annotated[int, Field(ge=1)] = 256

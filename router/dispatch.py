@@ -261,9 +261,9 @@ class Dispatcher:
         )
 
     def _timeouts(self, plan: Plan) -> Timeouts:
-        """A whole answer's first byte may take as long as the answer."""
+        """A whole answer's first byte comes when all of it is made."""
         stream = plan.admitted.asked.stream
-        first = self.limits.first_token if stream else self.limits.deadline
+        first = self.limits.first_token if stream else self.limits.answer
         return Timeouts(plan.arrival.deadline, self.limits.connect, first)
 
     def _learn(

@@ -156,6 +156,8 @@ def _replicas(
     except Misconfigured as error:
         raise ConfigError(f"endpoint `{endpoint.name}`: {error}") from None
     secret = credential(endpoint.name, endpoint.credentials, environment, base)
+    if endpoint.self_operated and not endpoint.urls:
+        return {}  # found by discovery, once it has looked
     urls = endpoint.urls or ("",)
     names = (
         [endpoint.name] if len(urls) == 1 else [f"{endpoint.name}/{n}" for n in range(len(urls))]

@@ -75,7 +75,7 @@ class Failed:
 def failed(code: str, fate: Fate) -> Failed:
     """An attempt that got no answer, or none that could be read."""
     sign = _CODES.get(code, Sign.ILL)
-    return Failed(code, sign, fate, load=code == "connect_failed")
+    return Failed(code, sign, fate, load=code in ("connect_failed", "timeout"))
 
 
 def _clients(failure: Failure) -> RequestError:

@@ -55,8 +55,10 @@ class Plan:
     regions: Sequence[str] = ("self:fra1", "self:par1", "self:iad1")
     rules: tuple[Rule, ...] = ()
     declared: Mapping[str, Declaration] = field(default_factory=dict)
-    limits: Limits = Limits.model_validate(
-        {"first_token": "2s", "idle": "2s", "connect": "1s", "deadline": "20s"}
+    limits: Limits = field(
+        default_factory=lambda: Limits.model_validate(
+            {"first_token": "2s", "answer": "4s", "idle": "2s", "connect": "1s", "deadline": "20s"}
+        )
     )
     region: str = "self:fra1"
     peers: tuple[Peer, ...] = ()
