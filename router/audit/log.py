@@ -163,8 +163,13 @@ class AuditLog:
 
     def record(self, entry: Entry) -> Awaitable[Receipt]:
         """Queue `entry` now; the result resolves once it is durable. Raises as `commit` does."""
-        if self._failure or self._closed:
+        if self._closed:
             raise LogUnavailable(self._failure or "the log is closed")
+        return self._queue(entry)
+
+    def _queue(self, entry: Entry) -> asyncio.Future[Receipt]:
+        if self._failure:
+            raise LogUnavailable(self._failure)
         if self._intake.waiting_bytes > self._settings.waiting_bytes:
             raise LogUnavailable("the log is stalled: too much is waiting to be written")
         index = self._intake.add(entry)
@@ -206,14 +211,17 @@ class AuditLog:
         return await self._public("heartbeat", {})
 
     async def close(self) -> None:
-        """Settle what is open, publish the final checkpoint, sign the stop, release the lock."""
+        """Settle what is open, publish the final checkpoint, sign the stop, release the lock.
+
+        Nothing can be recorded from here on: let requests end before. Raises LogUnavailable.
+        """
         if self._closed:
             return
+        self._closed = True
         try:
             if not self._failure:
                 await self._settle("close")
                 head = await self._public("administration", {"event": "stop"})
-                self._closed = True
                 await asyncio.to_thread(self._sign_off, "stop", head.size, head.root)
         finally:
             await self._release()
@@ -262,10 +270,10 @@ class AuditLog:
         await self._settle("recovery")
         if state.torn or opened:
             body = {"torn_bytes": state.torn, "settled": opened}
-            await self.record(self._entry("recovery", body))
+            await self._queue(self._entry("recovery", body))
         own = self._signer.public
         if previous is not None and previous != own:
-            await self.record(self._entry("key", {"from": previous.raw.hex(), "to": own.raw.hex()}))
+            await self._queue(self._entry("key", {"from": previous.raw.hex(), "to": own.raw.hex()}))
         await self._public(
             "administration", {"event": "start", "durability": self._settings.durability}
         )
@@ -280,7 +288,7 @@ class AuditLog:
     async def _settle(self, by: str) -> None:
         body: dict[str, Json] = {"status": "unknown", "by": by}
         opened = list(self._intake.open)
-        for written in [self.record(self._entry("outcome", body, id_)) for id_ in opened]:
+        for written in [self._queue(self._entry("outcome", body, id_)) for id_ in opened]:
             await written
 
     def _entry(self, kind: Kind, body: Mapping[str, Json], id_: str = "") -> Entry:
@@ -290,7 +298,7 @@ class AuditLog:
         """Record an entry that names the roster's head, and publish the checkpoint after it."""
         roster = await asyncio.to_thread(roster_head, self._folder)
         named: dict[str, Json] = {"lines": roster.lines, "digest": roster.digest.hex()}
-        future = self.record(self._entry(kind, {**body, "roster": named}))
+        future = self._queue(self._entry(kind, {**body, "roster": named}))
         self._publish = True
         return parse_checkpoint((await future).checkpoint)
 
@@ -328,7 +336,10 @@ class AuditLog:
                 result = self._writer.write(batch)
             except BaseException as error:  # noqa: BLE001  the waiters must hear of any of them
                 result = error
-            self._loop.call_soon_threadsafe(self._done, waiters, result)
+            try:
+                self._loop.call_soon_threadsafe(self._done, waiters, result)
+            except RuntimeError:  # the loop is closed: nobody waits any more
+                return
 
     def _done(self, waiters: list[_Waiter], result: Written | BaseException) -> None:
         self._busy_since = None

@@ -328,3 +328,15 @@ async def test_a_log_is_verified_while_it_is_written(box: LogBox) -> None:
         assert verdict.ok, verdict.all_findings
     await writing
     await log.close()
+
+
+async def test_nothing_slips_in_while_the_log_closes(box: LogBox) -> None:
+    log = await box.open()
+    await log.commit(box.decision("r1"), None)
+    closing = asyncio.create_task(log.close())
+    await asyncio.sleep(0)
+    for entry in (box.decision("r2"), box.outcome("r1")):
+        with pytest.raises(LogUnavailable):
+            log.record(entry)
+    await closing
+    assert verify(box.folder, public_keys=[box.key]).ok
