@@ -58,7 +58,7 @@ endpoints:
   sonnet-us: {{kind: bedrock, source: us-east-1, model: {sonnet_us}, url: "{bedrock}",
               credentials: "file:aws.json", retention_mode: none}}
 attributes:
-  data_class: {{values: [public, internal, health, classified], default: internal}}
+  data_class: {{values: [public, internal, health, phi], default: internal}}
 """
 
 _RULES: Final = """\
@@ -69,10 +69,10 @@ rules:
     process_within: DE
     operated_by: DE
     because: "GDPR Art. 9; clinic's own works agreement"
-  - name: classified-needs-clearance
-    when: {data_class: classified}
-    require: [vs-nfd]
-    because: "VSA §4: only systems approved for VS-NfD"
+  - name: phi-needs-baa
+    when: {data_class: phi}
+    require: [baa]
+    because: "45 CFR 164.504(e): a business associate agreement with whoever processes it"
 """
 
 

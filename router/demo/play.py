@@ -129,8 +129,8 @@ async def _scenes(say: Say, world: DemoWorld, client: Client) -> bool:
     outside = _outside(world)
     refused = await client.ask("clinic", "eu-1")
     _told(say, refused)
-    say("\n5. classified data needs an assurance that no endpoint holds: a policy refusal")
-    attribute = {"x-domicile-attr-data_class": "classified"}
+    say("\n5. US patient data needs a signed agreement (BAA) that no endpoint holds: a refusal")
+    attribute = {"x-domicile-attr-data_class": "phi"}
     sensitive = await client.ask("clinic", "eu-1", headers=attribute)
     _told(say, sensitive)
     say("\n6. bank-us asks the router in Germany: its prompt may not even be read there")
