@@ -12,7 +12,7 @@ from itertools import zip_longest
 
 from router.audit.layout import LogFolder
 from router.audit.reading import Place
-from router.audit.scan import Scan
+from router.audit.scan import Part, Scan
 from router.audit.tree import HASH_BYTES, Frontier
 from router.audit.verdict import Fault, Finding
 
@@ -101,14 +101,24 @@ def _common(left: Sequence[bytes], right: Sequence[bytes]) -> int:
     return min(len(left), len(right))
 
 
-def altered_sidecar(found: Scan, stored: bytes, covered: int) -> Iterator[Finding]:
+def altered_sidecar(found: Scan, covered: int) -> Iterator[Finding]:
     """Stored hashes below `covered` that are not those of the lines (the lines being proven)."""
-    actual = bytes(found.leaves)
-    if actual[: covered * HASH_BYTES] == stored[: covered * HASH_BYTES]:
-        return
+    lines = memoryview(found.leaves)
     for part in found.parts:
-        for at in range(part.start, min(part.start + part.count, covered)):
-            window = slice(at * HASH_BYTES, (at + 1) * HASH_BYTES)
-            if stored[window] != actual[window]:
-                name, line = part.segment.leaves.name, at - part.start + 1
-                yield Finding("sidecar", Place(found.log, name, line, at), "not the line's hash")
+        count = min(part.count, covered - part.start)
+        if count <= 0:
+            continue
+        sidecar = part.segment.leaves
+        stored = sidecar.read_bytes() if sidecar.exists() else b""
+        expected = lines[part.start * HASH_BYTES : (part.start + count) * HASH_BYTES]
+        if stored[: count * HASH_BYTES] != expected:
+            yield from _altered(found, part, stored, _split(bytes(expected)))
+
+
+def _altered(
+    found: Scan, part: Part, stored: bytes, expected: Sequence[bytes]
+) -> Iterator[Finding]:
+    for at, leaf in enumerate(expected):
+        if stored[at * HASH_BYTES : (at + 1) * HASH_BYTES] != leaf:
+            place = Place(found.log, part.segment.leaves.name, at + 1, part.start + at)
+            yield Finding("sidecar", place, "not the hash of the line")

@@ -116,7 +116,8 @@ class _Verification:
             notices.append("the structure was judged only up to the first fault")
         else:
             findings += structure.findings
-            findings += self._sidecars(found, good)
+            published = max((head.size for head in good if not head.given), default=0)
+            findings += altered_sidecar(found, published)
             notices += structure.notices
         findings += _receipts(heads, found)
         anchored = [head.size for head in good if head.given]
@@ -156,11 +157,6 @@ class _Verification:
             if any(fits <= fault.place.index < head.size for fault in found.findings):
                 return  # a missing segment or unreadable line already names it
             yield _range(found, fits, head)
-
-    def _sidecars(self, found: Scan, good: Sequence[Head]) -> list[Finding]:
-        covered = max((head.size for head in good if not head.given), default=0)
-        stored = stored_leaves(self._folder.log(found.log), found)
-        return list(altered_sidecar(found, stored, covered))
 
 
 def _range(found: Scan, fits: int, head: Head) -> Finding:

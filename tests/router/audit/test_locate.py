@@ -66,5 +66,11 @@ def test_a_missing_sidecar_is_filled_from_the_lines(tmp_path: Path) -> None:
 
 def test_an_altered_sidecar_is_named_where_lines_are_proved(tmp_path: Path) -> None:
     scan = found(tmp_path, [A, B, C])
-    assert not list(altered_sidecar(scan, A + B + C, 3))
-    assert [f.place.index for f in altered_sidecar(scan, A + X + X, 2)] == [1]
+    sidecar = scan.parts[0].segment.leaves
+    sidecar.parent.mkdir()
+    for stored, indices in ((A + B + C, []), (A + X + X, [1]), (A, [1]), (A + B + X, [])):
+        sidecar.write_bytes(stored)
+        assert [f.place.index for f in altered_sidecar(scan, 2)] == indices
+    sidecar.unlink()
+    assert [f.place.index for f in altered_sidecar(scan, 2)] == [0, 1]
+    assert not list(altered_sidecar(scan, 0))
