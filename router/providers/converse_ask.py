@@ -37,7 +37,7 @@ _NEUTRAL: Mapping[str, tuple[object, ...]] = {
 }
 _EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
 _TOOL_NAME = re.compile(r"[a-zA-Z][a-zA-Z0-9_-]{0,63}")
-_PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")
+_PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,39}")  # hardly a word of a prompt
 _SENT = frozenset(
     {
         "messages", "system", "inferenceConfig", "toolConfig", "outputConfig",
@@ -186,6 +186,8 @@ def _tool(at: str, tool: object) -> str:
     for key, value in function.items():
         if key not in ("name", "description", "parameters", "strict") and value is not None:
             raise refused(f"{at}.function.{key}", "can't be expressed here; leave it out")
+    if not isinstance(function.get("description", ""), str | None):
+        raise refused(f"{at}.function.description", "must be text")
     schema = function.get("parameters")
     if schema is not None and not isinstance(schema, Mapping):
         raise refused(f"{at}.function.parameters", "must be a JSON schema")

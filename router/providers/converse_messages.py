@@ -14,8 +14,8 @@ import orjson
 from router.errors import RequestError
 
 _IMAGE = re.compile(r"data:image/(?:png|jpeg|gif|webp);base64,[A-Za-z0-9+/]")
-_PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")
-_TOOL_NAME = _PLAIN
+_PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,39}")  # hardly a word of a prompt
+_TOOL_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")
 # Members that carry nothing with these values; SDKs write them into assistant messages.
 _EMPTY: tuple[object, ...] = (None, [], {})
 _MEMBERS: Mapping[str, frozenset[str]] = {

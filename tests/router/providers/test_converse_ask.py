@@ -89,6 +89,8 @@ def test_what_is_asked(given: dict[str, Any], parameters_: dict[str, Any]) -> No
          "tools.0.function.x"),
         ({"tools": [{"type": "function", "function": {"name": "f", "parameters": []}}]},
          "tools.0.function.parameters"),
+        ({"tools": [{"type": "function", "function": {"name": "f", "description": 3}}]},
+         "tools.0.function.description"),
         ({"tools": [TOOL], "tool_choice": "none"}, "tool_choice"),
         ({"tools": [TOOL], "tool_choice": "any"}, "tool_choice"),
         ({"tools": [TOOL], "tool_choice": {"type": "allowed_tools"}}, "tool_choice"),
