@@ -139,6 +139,8 @@ class _Connection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.WriteTransport", transport)
         self._listener.connections.add(self)
+        if not self._listener.up:  # accepted by the loop just before the listener stopped
+            self.reset()
 
     def connection_lost(self, exc: Exception | None) -> None:
         del exc
@@ -244,7 +246,7 @@ class Listener:
         self.tasks: set[asyncio.Task[None]] = set()
         self._tls = tls
         self._bound: socket.socket | None = None
-        self._server: asyncio.Server | None = None
+        self._listening: socket.socket | None = None
 
     @property
     def url(self) -> str:
@@ -254,22 +256,23 @@ class Listener:
     @property
     def up(self) -> bool:
         """Whether it accepts connections."""
-        return self._server is not None
+        return self._listening is not None
 
     async def start(self) -> None:
         """Listen (again)."""
-        if self._server is None:
-            sock = self._bound or self._bind()
+        if self._listening is None:
+            sock = self._listening = self._bound or self._bind()
             self._bound = None
-            self._server = await asyncio.get_running_loop().create_server(
-                lambda: _Connection(self), sock=sock, ssl=self._tls, backlog=1024
-            )
+            sock.listen(1024)
+            asyncio.get_running_loop().add_reader(sock.fileno(), self._accept, sock)
+            await asyncio.sleep(0)
 
     def stop(self) -> None:
         """Refuse connections and reset the open ones."""
-        if self._server is not None:
-            self._server.close()
-            self._server = None
+        if self._listening is not None:
+            asyncio.get_running_loop().remove_reader(self._listening.fileno())
+            self._listening.close()
+            self._listening = None
             self._bound = self._bind()
         for connection in list(self.connections):
             connection.reset()
@@ -281,6 +284,28 @@ class Listener:
             self._bound.close()
             self._bound = None
         await asyncio.gather(*self.tasks, return_exceptions=True)
+        for _ in range(8):  # all connections are aborted; let the loop close their sockets
+            await asyncio.sleep(0)
+
+    def _accept(self, sock: socket.socket) -> None:
+        """Take what waits. Not asyncio's server: closing that leaks connections it just took."""
+        for _ in range(128):
+            try:
+                client, _ = sock.accept()
+            except (BlockingIOError, ConnectionAbortedError):
+                return
+            client.setblocking(False)
+            task = asyncio.get_running_loop().create_task(self._welcome(client))
+            self.tasks.add(task)
+            task.add_done_callback(self.tasks.discard)
+
+    async def _welcome(self, client: socket.socket) -> None:
+        try:
+            await asyncio.get_running_loop().connect_accepted_socket(
+                lambda: _Connection(self), client, ssl=self._tls
+            )
+        except OSError:  # it left, or its TLS is not ours
+            client.close()
 
     def _bind(self) -> socket.socket:
         # Named, or asyncio does not set TCP_NODELAY and every small write waits for an ACK.

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import socket
 import ssl
 from collections.abc import AsyncIterator
@@ -181,3 +182,25 @@ async def test_it_speaks_tls_under_any_name(tmp_path: Path) -> None:
     assert (await asyncio.wait_for(reader.read(), 5)).startswith(b"HTTP/1.1 200 OK")
     writer.close()
     await listening.close()
+
+
+async def test_connections_taken_just_before_a_stop_do_not_survive_it(listener: Listener) -> None:
+    for _ in range(10):
+        opening = [
+            asyncio.create_task(asyncio.open_connection(listener.host, listener.port))
+            for _ in range(8)
+        ]
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        listener.stop()
+        for found in await asyncio.gather(*opening, return_exceptions=True):
+            if isinstance(found, BaseException):
+                assert isinstance(found, ConnectionError)
+                continue
+            reader, writer = found
+            with contextlib.suppress(ConnectionError):
+                writer.write(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+                assert await asyncio.wait_for(reader.read(), 2) == b""
+            writer.close()
+        assert not listener.connections
+        await listener.start()
