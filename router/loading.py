@@ -21,6 +21,7 @@ import orjson
 from policies.gathered import PolicyFile
 from policies.loader import load as load_policy
 from policies.model import Policy
+from policies.signatures import ComplianceKey, require_signed
 from regions.model import Endpoint
 from regions.places import PlaceError
 from router import obligations
@@ -52,13 +53,13 @@ def load_snapshot(path: Path, environment: Mapping[str, str], now: float) -> Sna
     config = load(path)
     baseline = read_files(config.policies.baseline, base)
     rules = read_files(config.policies.rules, base)
-    _signatures(config.policies, baseline, base)
+    signers = _signatures(config.policies, baseline, base)
     loaded = load_policy(baseline, rules)
     keys = _keys(base / config.keys.file)
     providers = _providers(loaded.policy)
     targets = _targets(loaded.policy, providers, environment, base)
     _agree(config, loaded.policy, keys)
-    content = _content(config, loaded.catalog.digest, baseline, rules, keys)
+    content = _content(config, loaded.catalog.digest, baseline, rules, keys, signers)
     return Snapshot(
         hashlib.sha256(content).hexdigest(),
         content,
@@ -100,23 +101,23 @@ def read_files(patterns: Sequence[str], base: Path) -> list[PolicyFile]:
     return found
 
 
-def _signatures(section: PoliciesSection, baseline: Sequence[PolicyFile], base: Path) -> None:
-    """2. With compliance keys configured, an unsigned baseline does not load."""
+def _signatures(
+    section: PoliciesSection, baseline: Sequence[PolicyFile], base: Path
+) -> tuple[str, ...]:
+    """2. With compliance keys configured, an unsigned baseline does not load. Gives who signed."""
     if not section.signed_by:
-        return
-    from policies.signatures import Signed, require_signed
+        return ()
+    try:
+        keys = [ComplianceKey.read(resolve(one, {}, base)) for one in section.signed_by]
+        texts = [text for file in baseline for text in _beside(base / file.name)]
+        return require_signed(baseline, texts, keys, section.signatures)
+    except ValueError as error:
+        raise ConfigError(str(error)) from None
 
-    keys = [
-        resolve(reference, {}, base).decode("ascii", "replace") for reference in section.signed_by
-    ]
-    signed = [Signed(file, _signature_texts(base / file.name)) for file in baseline]
-    require_signed(signed, keys, section.signatures)
 
-
-def _signature_texts(path: Path) -> tuple[str, ...]:
-    """The detached signatures beside a baseline file: `main.yaml.sig`, `main.yaml.NAME.sig`."""
-    found = sorted(path.parent.glob(f"{path.name}*.sig"))
-    return tuple(one.read_text("ascii", "replace") for one in found)
+def _beside(path: Path) -> list[bytes]:
+    """The detached signatures in a baseline file's folder: every `*.sig`."""
+    return [one.read_bytes() for one in sorted(path.parent.glob("*.sig"))]
 
 
 def _keys(path: Path) -> KeyRing:
@@ -207,6 +208,7 @@ def _content(
     baseline: Sequence[PolicyFile],
     rules: Sequence[PolicyFile],
     keys: KeyRing,
+    signers: Sequence[str],
 ) -> bytes:
     """7. Everything a decision is made from, so that it can be made again; no secrets."""
     content = {
@@ -216,7 +218,7 @@ def _content(
         "catalog": catalog,
         "baseline": {file.name: file.content.decode("utf-8", "replace") for file in baseline},
         "rules": {file.name: file.content.decode("utf-8", "replace") for file in rules},
-        "signed_by": list(config.policies.signed_by),
+        "signed_by": list(signers),
         "keys": keys.digest,
     }
     return orjson.dumps(content, option=orjson.OPT_SORT_KEYS)

@@ -93,51 +93,19 @@ def signing_key(folder: Path) -> Path:
 def snapshot(plan: Plan, urls: Mapping[str, str], folder: Path) -> Snapshot:
     """The snapshot of a plan over replicas at these URLs, by region."""
     catalog = Catalog.load(OWN)
-    atlas = catalog.atlas
     endpoints = {
-        region.partition(":")[2]: Endpoint(
-            region.partition(":")[2],
-            "vllm",
-            "self",
-            "tiny",
-            region,
-            (url,),
-            operate=("DE",),
-            retain="nothing",
-            context_tokens=plan.context,
-            features=frozenset({"tools", "json_schema", "images", "stream_usage"}),
-            self_operated=True,
-        )
+        region.partition(":")[2]: _endpoint(region, url, plan.context)
         for region, url in urls.items()
     }
-    grants = {
-        "eu": Grant.within(always(atlas.jurisdiction("EU"))),
-        "us": Grant.within(always(atlas.country("US"))),
-        "world": Grant.within(always(atlas.worldwide())),
-    }
-    tenants = {name: Tenant(name, grant) for name, grant in grants.items()}
-    tenants["nobody"] = Tenant("nobody")
     policy = Policy(
-        atlas,
+        catalog.atlas,
         "p" * 64,
-        plan.declared,
-        tenants,
-        {},
-        {"assistant": Model("assistant", {Tier.LARGE: tuple(endpoints)})},
-        endpoints,
-        {},
-        plan.rules,
+        declared=plan.declared,
+        tenants=_tenants(catalog),
+        models={"assistant": Model("assistant", {Tier.LARGE: tuple(endpoints)})},
+        endpoints=endpoints,
+        rules=plan.rules,
     )
-    config = Config(
-        version="1",
-        router=RouterSection.model_construct(
-            id="eu-1", region=plan.region, listen=("127.0.0.1", 0), admin=("127.0.0.1", 0),
-            workers=1, peers=plan.peers, limits=plan.limits,
-        ),
-        keys=KeysSection(file="keys.yaml"),
-        policies=PoliciesSection(baseline=("baseline.yaml",)),
-        log=LogSection(dir=str(folder), signing_key="file:log.key"),
-    )  # fmt: skip
     ring = KeyRing(
         StoredKey(hashlib.sha256(key.encode()).digest(), Principal(f"key-{name}", name))
         for name, key in KEYS.items()
@@ -146,13 +114,60 @@ def snapshot(plan: Plan, urls: Mapping[str, str], folder: Path) -> Snapshot:
     return Snapshot(
         hashlib.sha256(content).hexdigest(),
         content,
-        config,
+        _config(plan, folder),
         policy,
         catalog,
         ring,
         {"vllm": load("vllm")},
         {name: {name: Target(e.urls[0])} for name, e in endpoints.items()},
         0.0,
+    )
+
+
+def _endpoint(region: str, url: str, context: int | None) -> Endpoint:
+    return Endpoint(
+        region.partition(":")[2],
+        "vllm",
+        "self",
+        "tiny",
+        region,
+        (url,),
+        operate=("DE",),
+        retain="nothing",
+        context_tokens=context,
+        features=frozenset({"tools", "json_schema", "images", "stream_usage"}),
+        self_operated=True,
+    )
+
+
+def _tenants(catalog: Catalog) -> dict[str, Tenant]:
+    atlas = catalog.atlas
+    grants = {
+        "eu": Grant.within(always(atlas.jurisdiction("EU"))),
+        "us": Grant.within(always(atlas.country("US"))),
+        "world": Grant.within(always(atlas.worldwide())),
+    }
+    tenants = {name: Tenant(name, grant) for name, grant in grants.items()}
+    tenants["nobody"] = Tenant("nobody")
+    return tenants
+
+
+def _config(plan: Plan, folder: Path) -> Config:
+    section = RouterSection.model_construct(
+        id="eu-1",
+        region=plan.region,
+        listen=("127.0.0.1", 0),
+        admin=("127.0.0.1", 0),
+        workers=1,
+        peers=plan.peers,
+        limits=plan.limits,
+    )
+    return Config(
+        version="1",
+        router=section,
+        keys=KeysSection(file="keys.yaml"),
+        policies=PoliciesSection(baseline=("baseline.yaml",)),
+        log=LogSection(dir=str(folder), signing_key="file:log.key"),
     )
 
 
