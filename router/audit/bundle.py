@@ -25,7 +25,15 @@ import orjson
 
 from router.audit.errors import AuditError, NoteInvalid
 from router.audit.layout import LogFolder
-from router.audit.lines import EntryLine, InternLine, Interns, Line, parse_line, references
+from router.audit.lines import (
+    EntryLine,
+    InternLine,
+    Interns,
+    Line,
+    Value,
+    parse_line,
+    references,
+)
 from router.audit.note import Checkpoint, PublicKey, parse_checkpoint
 from router.audit.reading import LogReader, NotInLog, Place, Shown
 from router.audit.tree import leaf_hash, verify_consistency, verify_inclusion
@@ -96,13 +104,16 @@ def prove_request(folder: LogFolder, request_id: str, head: Checkpoint) -> Bundl
 
 
 def export_tenant(folder: LogFolder, tenant: str, head: Checkpoint) -> Bundle:
-    """A bundle of every request whose decision, refusal or other entry names `tenant`."""
-    own = {
-        shown.id
-        for shown in LogReader(folder).entries()
-        if shown.id and shown.body.get("tenant") == tenant
-    }
+    """A bundle of every request whose decision, refusal or other entry names `tenant`, as
+    `tenant` of its body or of `who` in it."""
+    entries = LogReader(folder).entries()
+    own = {shown.id for shown in entries if shown.id and _tenant(shown) == tenant}
     return prove(folder, lambda shown: shown.id in own, head)
+
+
+def _tenant(shown: Shown) -> Value:
+    who = shown.body.get("who")
+    return who.get("tenant") if isinstance(who, dict) else shown.body.get("tenant")
 
 
 def read_bundle(data: bytes) -> Bundle:

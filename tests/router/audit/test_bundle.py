@@ -16,6 +16,7 @@ from router.audit.bundle import (
     verify_bundle,
     verify_growth,
 )
+from router.audit.entry import Interned
 from router.audit.layout import Folder, LogFolder
 from router.audit.note import Checkpoint, Signer, parse_checkpoint
 from router.audit.reading import NotInLog
@@ -53,6 +54,16 @@ def test_an_export_discloses_one_tenant_only(folder: LogFolder, box: LogBox) -> 
     assert b'"tenant\\":\\"b' not in data
     lines = [one["line"] for one in orjson.loads(data)["lines"]]
     assert not [line for line in lines if '"tenant":"b"' in line]
+
+
+async def test_an_export_finds_tenants_below_who(box: LogBox) -> None:
+    log = await box.open()
+    for tenant in ("a", "b"):
+        await box.request(log, Interned({"who": {"tenant": tenant}}))
+    await log.close()
+    folder = Folder(box.folder).log("eu-1")
+    shown = verify_bundle(export_tenant(folder, "b", published(folder)[-1]).to_json(), [box.key])
+    assert [one.id for one in shown] == ["r1", "r1"]
 
 
 def test_what_is_not_covered_or_not_there_is_not_proved(folder: LogFolder) -> None:
