@@ -164,6 +164,7 @@ class HttpTransport:
     def drain(self, origin: Origin) -> None:
         """Close an origin's idle connections now, and its busy ones as their answers end."""
         pool = self._pools.pop(origin, None)
+        self._dialer.forget(origin.tls)
         if pool is not None:
             pool.drain()
             self._parting.append(pool)
@@ -176,9 +177,10 @@ class HttpTransport:
         if self._live and grace > 0:
             self._quiet = asyncio.get_running_loop().create_future()
             await asyncio.wait([self._quiet], timeout=grace)
+        for pool in self._parting:
+            pool.shut()
         for reply in tuple(self._live):
             reply.abort()
-        self._live.clear()
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None

@@ -99,23 +99,33 @@ class Dialer:
         self._resolver = resolver
         self._contexts: dict[TlsFiles | None, ssl.SSLContext] = {}
 
+    def forget(self, files: TlsFiles | None) -> None:
+        """Read these files anew for the next connection: certificates are renewed in place."""
+        self._contexts.pop(files, None)
+
     async def dial(self, origin: Origin, make: Callable[[socket.socket], P], until: float) -> P:
         """A connected protocol made by `make`, by `until` (loop time). Raises ConnectFailed."""
         try:
             async with asyncio.timeout_at(until):
-                return await self._dial(origin, make)
+                return await self._dial(origin, make, until)
         except TimeoutError as error:
             raise ConnectFailed(f"connecting to {origin} timed out", "timeout") from error
 
-    async def _dial(self, origin: Origin, make: Callable[[socket.socket], P]) -> P:
+    async def _dial(self, origin: Origin, make: Callable[[socket.socket], P], until: float) -> P:
         try:
             addresses = await self._resolver.resolve(origin.host, origin.port)
         except (OSError, UnicodeError) as error:
             raise ConnectFailed(f"the name of {origin} has no address", "dns") from error
         failure = ConnectFailed(f"the name of {origin} has no address", "dns")
-        for address in addresses:
+        for left, address in zip(range(len(addresses), 0, -1), addresses, strict=True):
+            now = asyncio.get_running_loop().time()
             try:
-                return await self._connect(origin, address, make)
+                # An address that swallows packets leaves the others their share of the time.
+                async with asyncio.timeout_at(now + (until - now) / left):
+                    return await self._connect(origin, address, make)
+            except TimeoutError as error:
+                failure = ConnectFailed(f"connecting to {origin} timed out", "timeout")
+                failure.__cause__ = error
             except ConnectFailed as error:
                 failure = error
         raise failure

@@ -47,6 +47,7 @@ class Pool:
         self.open = 0
         self.created = 0
         self.draining = False
+        self._shut = False
         self._dial = dial
         self._clock = clock
         self._nudge = nudge
@@ -92,6 +93,10 @@ class Pool:
         except BaseException:
             self._give_place()
             raise
+        if self._shut:
+            self._give_place()
+            connection.cut()
+            raise _closed()
         if connection.lost:
             self._give_place()
             raise ConnectFailed("the endpoint closed a new connection at once", "refused")
@@ -119,7 +124,7 @@ class Pool:
         """Leaving the queue passes on what was already handed over."""
         if waiter in self._waiters:
             self._waiters.remove(waiter)
-        elif waiter.done() and not waiter.cancelled():
+        elif waiter.done() and not waiter.cancelled() and waiter.exception() is None:
             got = waiter.result()
             if got is None:
                 self._give_place()
@@ -184,3 +189,13 @@ class Pool:
         self.draining = True
         while self._idle:
             self._idle.pop().close()
+
+    def shut(self) -> None:
+        """After `drain`: who still waits for a connection gets none."""
+        self._shut = True
+        while (waiter := self._next()) is not None:
+            waiter.set_exception(_closed())
+
+
+def _closed() -> ConnectFailed:
+    return ConnectFailed("this router is shutting down", "closed")

@@ -68,6 +68,29 @@ async def test_close_waits_for_answers_but_not_for_ever() -> None:
             await transport.send(ask(server), within(5))
 
 
+@pytest.mark.parametrize("waiting", ["for a connection", "for a name"])
+async def test_close_lets_nothing_go_out_later(waiting: str) -> None:
+    named = asyncio.Event()
+
+    class Late:
+        async def resolve(self, host: str, port: int) -> list[tuple[str, int]]:
+            await named.wait()
+            return [("127.0.0.1", port)]
+
+    async with RawServer(hang) as server:
+        resolver = Late() if waiting == "for a name" else None
+        transport = HttpTransport(resolver, limit=1)
+        tasks = [asyncio.create_task(transport.send(ask(server), within(60))) for _ in range(3)]
+        await asyncio.sleep(0.05)
+        await transport.close()
+        named.set()
+        ends = await asyncio.wait_for(asyncio.gather(*tasks, return_exceptions=True), 2)
+        assert {type(end) for end in ends} <= {Aborted, ConnectFailed}
+        assert transport.counts.open == 0
+        requests = [line for line in server.lines if await line.reader.read(1)]
+        assert requests == []
+
+
 async def test_redirects_are_not_followed() -> None:
     answer = (
         b"HTTP/1.1 307 Temporary Redirect\r\nlocation: http://127.0.0.1:1/\r\n"

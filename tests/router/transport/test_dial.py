@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 import ssl
 import warnings
 from dataclasses import dataclass
@@ -16,7 +17,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from router.transport.client import HttpTransport
-from router.transport.dial import SystemResolver, tls_context
+from router.transport.dial import SystemResolver, _open_socket, tls_context
 from router.transport.messages import (
     ConnectFailed,
     Fate,
@@ -69,6 +70,55 @@ async def test_the_second_address_is_tried_when_the_first_refuses() -> None:
 
         transport = HttpTransport(Two())
         request = OutboundRequest(Origin("http", "two.internal", 80), "POST", "/", ())
+        assert (await transport.send(request, within(5))).status == 200
+        await transport.close()
+
+
+async def test_an_address_that_swallows_packets_leaves_time_for_the_next() -> None:
+    async with RawServer(echo) as server:
+        # A full backlog: the kernel answers no more connections.
+        deaf = socket.create_server(("127.0.0.1", 0), backlog=0)
+        port: int = deaf.getsockname()[1]
+        callers = [socket.socket() for _ in range(4)]
+        for caller in callers:
+            caller.setblocking(False)
+            caller.connect_ex(("127.0.0.1", port))
+
+        class Two:
+            async def resolve(self, host: str, _: int) -> list[tuple[str, int]]:
+                return [("127.0.0.1", port), ("127.0.0.1", server.port)]
+
+        transport = HttpTransport(Two())
+        request = OutboundRequest(Origin("http", "two.internal", 80), "POST", "/", ())
+        assert (await transport.send(request, within(5, connect=0.6))).status == 200
+        await transport.close()
+        for one in (*callers, deaf):
+            one.close()
+
+
+def test_dead_peers_are_found_by_the_kernel() -> None:
+    """timeouts-03, failover-10: a peer that vanished in silence."""
+    opened = _open_socket(("127.0.0.1", 80))
+    with opened:
+        assert opened.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE) == 1
+        assert opened.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY) == 1
+        if hasattr(socket, "TCP_USER_TIMEOUT"):
+            assert opened.getsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT) == 10_000
+            assert opened.getsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE) == 15
+
+
+async def test_a_renewed_authority_is_read_after_a_drain(papers: Papers, tmp_path: Path) -> None:
+    file = tmp_path / "ca.pem"
+    other = ec.generate_private_key(ec.SECP256R1())
+    file.write_bytes(pem(certificate("other", other, "other", other.public_key())))
+    async with RawServer(echo, server_side(papers)) as server:
+        transport = HttpTransport(SystemResolver({"eu.internal": ("127.0.0.1", server.port)}))
+        origin = Origin("https", "eu.internal", 443, TlsFiles(ca=str(file)))
+        request = OutboundRequest(origin, "POST", "/", ())
+        with pytest.raises(ConnectFailed):
+            await transport.send(request, within(5))
+        file.write_bytes(Path(papers.ca).read_bytes())
+        transport.drain(origin)
         assert (await transport.send(request, within(5))).status == 200
         await transport.close()
 
