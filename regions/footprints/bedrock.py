@@ -88,6 +88,27 @@ def _read_id(model: str, facts: BedrockFacts) -> Identifier:
     return Identifier(Form.UNKNOWN, model, reason=reason)
 
 
+def profiles_of(model: str, source: str, facts: BedrockFacts) -> tuple[str, ...]:
+    """Profiles of a bare model id that were seen callable from an AWS region, narrowest first."""
+    found = [
+        (len(profile.routes[source]), profile.id)
+        for profile in facts.profiles.values()
+        if profile.id.partition(".")[2] == model and source in profile.routes
+    ]
+    anywhere = f"global.{model}"
+    wide = [anywhere] if source in facts.global_sources.get(anywhere, ()) else []
+    return (*(profile_id for _, profile_id in sorted(found)), *wide)
+
+
+def needs_profile(model: str, source: str, facts: BedrockFacts) -> bool:
+    """Whether a bare model id is known, and known not to be answered by itself in a region."""
+    if read_identifier(model, facts).form is not Form.BARE:
+        return False
+    known = facts.models.get(model)
+    listed = known is not None or bool(profiles_of(model, source, facts))
+    return listed and (known is None or source not in known.runtime)
+
+
 def describe(draft: Draft) -> None:
     """A call of the bedrock-runtime host of the endpoint's source region."""
     source = draft.own_region("aws")
@@ -311,20 +332,24 @@ def _finish(draft: Draft, source: Region) -> None:
     open_ended = any(isinstance(atom, Elsewhere) for atom in places)
     here = places.countries | {source.country}
     draft.operated_by(source.partition.name, here, open_ended)
-    _retention(draft, places)
+    _retention(draft, places, source)
 
 
-def _retention(draft: Draft, places: PlaceSet) -> None:
-    """Retention is a function of mode, model, source and destinations; see the sources."""
+def _retention(draft: Draft, places: PlaceSet, source: Region) -> None:
+    """Retention is a function of mode, model, source and destinations; see the sources.
+
+    In the modes that may keep something it depends on the model whether anything is kept; the
+    places are those it could be kept in.
+    """
     mode, facts = draft.setting("retention_mode"), draft.catalog.bedrock
     if mode == "none":
         statement = "retention mode `none`: nothing is kept; models that must keep refuse to run"
         draft.retains_nothing(statement, facts.sources["retention_none"], facts.checked_on)
-    elif mode == "aws_review":
-        statement = "retention mode `aws_review`: kept in the destination region"
-        source = facts.sources["retention_aws_review"]
-        draft.retained_in(places, statement, source, facts.checked_on)
-    elif mode in ("default", "provider_data_share", "inherit"):
+    elif mode in ("default", "aws_review"):
+        kept = places | draft.catalog.atlas.place(source.id)
+        statement = f"retention mode `{mode}`: what is kept lies in source or destination"
+        draft.retained_in(kept, statement, facts.sources["retention_kept"], facts.checked_on)
+    elif mode in ("provider_data_share", "inherit"):
         what = f"what `{draft.endpoint.model}` keeps in retention mode `{mode}`, and where"
         draft.retain_unknown(f"{what}; set the account's mode to `none`")
     elif mode is not None:
@@ -337,7 +362,7 @@ _SETTINGS = {
     "resolves_to": "model ARNs behind an application profile, prompt router or unlisted profile",
     "guardrail": "guardrail id and version, as `abc123:1`",
     "guardrail_profile": "the guardrail's cross-region profile, or `none`",
-    "retention_mode": "the account's retention mode in the source region",
+    "retention_mode": "the account's retention mode, in the source region and every destination",
 }
 _PLACE_PARAMETERS = {
     "guardrailConfig": "guardrail",

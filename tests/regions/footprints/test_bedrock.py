@@ -5,7 +5,7 @@ import pytest
 from regions.boundaries import boundary
 from regions.catalog import DAY, Catalog, epoch, package_data
 from regions.footprints.base import PLAIN_CALL, footprint
-from regions.footprints.bedrock import Form, read_identifier
+from regions.footprints.bedrock import Form, needs_profile, profiles_of, read_identifier
 from regions.model import Endpoint, Footprint
 
 SONNET = "anthropic.claude-sonnet-4-6"
@@ -134,7 +134,9 @@ def test_retention_follows_the_declared_mode(ask: Ask, catalog: Catalog) -> None
     assert ask(f"eu.{SONNET}", "eu-central-1", retention_mode="none").retain.is_nothing
     review = ask(f"eu.{SONNET}", "eu-central-1", retention_mode="aws_review")
     assert set(review.retain.places(catalog.atlas).ids) == SIX
-    for mode in ("default", "provider_data_share", "inherit", "typo"):
+    default = ask("us.openai.gpt-5.4", "us-west-1", retention_mode="default")
+    assert set(default.retain.places(catalog.atlas).ids) == places(default) | {"aws:us-west-1"}
+    for mode in ("provider_data_share", "inherit", "typo"):
         assert not ask(SONNET, "eu-west-2", retention_mode=mode).retain.is_known
     silent = ask(SONNET, "eu-west-2")
     assert not silent.retain.is_known
@@ -195,3 +197,14 @@ def test_a_changed_member_list_changes_the_footprint(now: float) -> None:
 )
 def test_identifiers(catalog: Catalog, model: str, form: Form) -> None:
     assert read_identifier(model, catalog.bedrock).form is form
+
+
+def test_models_that_need_a_profile_and_the_profiles_there_are(catalog: Catalog) -> None:
+    facts = catalog.bedrock
+    nova = "amazon.nova-pro-v1:0"
+    assert needs_profile(nova, "eu-central-1", facts)
+    assert not needs_profile(nova, "eu-west-2", facts)
+    assert profiles_of(nova, "eu-central-1", facts) == (f"eu.{nova}",)
+    assert profiles_of(SONNET, "eu-west-2", facts) == (f"eu.{SONNET}", f"global.{SONNET}")
+    assert not needs_profile("anthropic.never-seen", "eu-west-1", facts)
+    assert not needs_profile(f"eu.{nova}", "eu-central-1", facts)
