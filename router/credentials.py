@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import configparser
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -32,15 +32,7 @@ def credential(
     """
     if reference is None or reference == INSTANCE_ROLE:
         return None
-    text = resolve(reference, environment, base).decode("utf-8", "replace")
-    found = _parsed(endpoint, text)
-    if not isinstance(found, Bearer):
-        return found
-    if not found.token.isascii() or not found.token.isprintable():
-        raise ConfigError(
-            f"endpoint `{endpoint}`: what `{reference}` leads to is no token and no AWS keys"
-        )
-    return found
+    return _parsed(endpoint, resolve(reference, environment, base).decode("utf-8", "replace"))
 
 
 def _parsed(endpoint: str, text: str) -> Credential:
@@ -48,7 +40,7 @@ def _parsed(endpoint: str, text: str) -> Credential:
         return _keys(endpoint, _json(endpoint, text))
     if text.startswith("["):
         return _keys(endpoint, _ini(endpoint, text))
-    return Bearer(text.strip())
+    return _made(endpoint, lambda: Bearer(text.strip()))
 
 
 def _json(endpoint: str, text: str) -> Mapping[str, str]:
@@ -82,4 +74,12 @@ def _keys(endpoint: str, found: Mapping[str, str]) -> AwsKeys:
         raise ConfigError(
             f"endpoint `{endpoint}`: its credential needs {_NAMES[0]} and {_NAMES[1]}"
         )
-    return AwsKeys(access, secret, token)
+    return _made(endpoint, lambda: AwsKeys(access, secret, token))
+
+
+def _made(endpoint: str, make: Callable[[], Credential]) -> Credential:
+    """A credential that can travel in a header; the message shows none of it."""
+    try:
+        return make()
+    except ValueError as error:
+        raise ConfigError(f"endpoint `{endpoint}`: {error}") from None

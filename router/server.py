@@ -28,7 +28,8 @@ def bind(address: tuple[str, int], what: str) -> socket.socket:
         ConfigError: the address can't be bound; says what to change.
     """
     family = socket.AF_INET6 if ":" in address[0] else socket.AF_INET
-    found = socket.socket(family, socket.SOCK_STREAM)
+    # With the protocol named, asyncio turns Nagle off on every accepted connection.
+    found = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         found.bind(address)

@@ -173,7 +173,7 @@ def _config(plan: Plan, folder: Path) -> Config:
 
 def listening() -> socket.socket:
     """A listening socket on a free port."""
-    found = socket.socket()
+    found = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     found.bind(("127.0.0.1", 0))
     found.listen(1024)
     return found

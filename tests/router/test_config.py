@@ -1,0 +1,104 @@
+"""The configuration file: units, references, addresses, unknown keys, the search for it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from regions.document import DocumentErrors
+from router.config import ConfigError, duration, expand, find, load, size
+
+GOOD = """\
+version: 1
+router: {id: eu-1, region: aws:eu-central-1, listen: 0.0.0.0:8080, admin: 127.0.0.1:9090,
+         workers: 1, peers: [{region: aws:us-east-1, url: https://us.example.com}],
+         limits: {body: 20MiB, deadline: 300s, queue: 10s, drain: 120s}}
+keys: {file: keys.yaml}
+policies: {baseline: [baseline/*.yaml], rules: [rules/*.yaml], signed_by: [file:dpo.pub]}
+log: {dir: log, signing_key: file:log.key, durability: local,
+      anchor: {s3: acme-anchor, region: aws:eu-west-1},
+      seal: {s3: acme-log-eu, region: aws:eu-central-1, mode: COMPLIANCE, retain: 3y}}
+state: {redis: env:REDIS_URL, region: aws:eu-central-1}
+"""
+
+
+def written(tmp_path: Path, text: str) -> Path:
+    path = tmp_path / "domicile.yaml"
+    path.write_text(text)
+    return path
+
+
+def test_the_documented_file_loads(tmp_path: Path) -> None:
+    config = load(written(tmp_path, GOOD))
+    assert config.router.listen == ("0.0.0.0", 8080)
+    assert config.router.limits.body == 20 << 20
+    assert config.router.limits.deadline == 300
+    assert config.router.peers[0].region == "aws:us-east-1"
+
+
+@pytest.mark.parametrize(
+    ("good", "bad", "words"),
+    [
+        ("version: 1", "version: 2", "version"),
+        ("body: 20MiB", "body: 20", "20MiB"),
+        ("deadline: 300s", "deadline: 300 parsecs", "unit"),
+        ("deadline: 300s", "deadline: 0s", "deadline"),
+        ("workers: 1", "workers: 0", "workers"),
+        ("workers: 1", "wrokers: 1", "wrokers"),
+        ("admin: 127.0.0.1:9090", "admin: here", "HOST:PORT"),
+        ("admin: 127.0.0.1:9090", "admin: 127.0.0.1:99999", "HOST:PORT"),
+        ("file:log.key", "hunter2", "reference"),
+        ("durability: local", "durability: maybe", "durability"),
+        ("id: eu-1", "id: EU 1", "id"),
+        ("state: {redis: env:REDIS_URL", "state: {redis: 'redis://:pw@h'", "reference"),
+    ],
+)
+def test_a_fault_is_named_with_its_line(tmp_path: Path, good: str, bad: str, words: str) -> None:
+    assert good in GOOD
+    with pytest.raises(DocumentErrors, match=words) as caught:
+        load(written(tmp_path, GOOD.replace(good, bad)))
+    assert "domicile.yaml:" in str(caught.value)
+
+
+def test_a_secret_in_the_file_is_not_repeated(tmp_path: Path) -> None:
+    with pytest.raises(DocumentErrors) as caught:
+        load(written(tmp_path, GOOD + "\nsecret_key: hunter2\n"))
+    assert "secret_key" in str(caught.value)
+
+
+def test_sizes_and_durations() -> None:
+    assert [size("1b"), size("2KiB"), size("1.5MiB"), size("1GiB")] == [1, 2048, 1572864, 1 << 30]
+    assert [duration("250ms"), duration("2m"), duration("1h"), duration("90d")] == [
+        0.25,
+        120,
+        3600,
+        7776000,
+    ]
+    for bad in ("", "5", "s", "-1s", "1e9s", "5 minutes"):
+        with pytest.raises(ValueError, match="unit"):
+            duration(bad)
+
+
+def test_where_it_is_looked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ConfigError, match="domicile init"):
+        find(None, {})
+    here = written(tmp_path, GOOD)
+    assert find(None, {}).resolve() == here
+    other = tmp_path / "other.yaml"
+    other.write_text(GOOD)
+    assert find(None, {"DOMICILE_CONFIG": str(other)}) == other
+    assert find(str(here), {"DOMICILE_CONFIG": str(other)}) == here
+    with pytest.raises(ConfigError, match="no configuration at"):
+        find(str(tmp_path / "none.yaml"), {})
+
+
+def test_globs_must_find_something(tmp_path: Path) -> None:
+    (tmp_path / "rules").mkdir()
+    with pytest.raises(ConfigError, match="matches no file"):
+        expand(("rules/*.yaml",), tmp_path)
+    for name in ("b.yaml", "a.yaml"):
+        (tmp_path / "rules" / name).write_text("")
+    assert [p.name for p in expand(("rules/*.yaml",), tmp_path)] == ["a.yaml", "b.yaml"]
+    assert expand((str(tmp_path / "rules" / "a.yaml"),), Path("/")) == (tmp_path / "rules/a.yaml",)
