@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Protocol
 
+from regions.footprints.parameters import place_parameters
 from regions.model import Endpoint
 from router.errors import RequestError
 from router.transport.messages import AttemptFailed, Fate, Headers, OutboundRequest, TlsFiles
@@ -271,8 +272,9 @@ def refuse_places(
     Raises:
         RequestError: `parameter_changes_place`, naming the parameter.
     """
+    own = place_parameters(endpoint)
     for name in parameters.intersection(body):
-        if body[name] is None or body[name] == endpoint.settings.get(name):
+        if body[name] is None or body[name] == endpoint.settings.get(own.get(name, name)):
             continue
         raise RequestError(
             "parameter_changes_place",

@@ -35,8 +35,11 @@ _ARN = re.compile(
     r"(?P<type>[a-z-]+)/(?P<id>[A-Za-z0-9._:/-]+)"
 )
 _ID = re.compile(r"[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)+[A-Za-z0-9.:_-]*")
-_GUARDRAIL_TRACE = ("enabled", "disabled", "enabled_full")
-_STREAM_MODES = ("sync", "async")
+_SPEAKING = ("foundation-model", "inference-profile")
+_GUARDRAIL = re.compile(
+    r"(?P<id>[a-z0-9]+|arn:aws[a-z-]*:bedrock:(?P<region>[a-z0-9-]+):\d{12}:guardrail/[a-z0-9]+)"
+    r":(?P<version>\d{1,8}|DRAFT)"
+)
 
 # Whatever chooses region, host, account, guardrail or profile, in the spellings of Converse, of
 # boto3 and of the gateways that clients move here from.
@@ -59,16 +62,21 @@ _PLACES = frozenset(
 def converse_model(endpoint: Endpoint) -> str:
     """The model's own id, without geography, for what it can do; never for where it is called.
 
-    An opaque ARN hides its model: the endpoint's setting `base_model` names it, else the ARN
+    An opaque ARN hides its model: the endpoint's setting `resolves_to` names it, else the ARN
     itself stands for a model of which nothing is known.
     """
-    if named := endpoint.settings.get("base_model"):
-        return named
-    model = endpoint.model
-    if (arn := _ARN.fullmatch(model)) is not None:
-        if arn["type"] not in ("foundation-model", "inference-profile"):
-            return model
-        model = arn["id"]
+    arn = _ARN.fullmatch(endpoint.model)
+    if arn is None:
+        return _bare(endpoint.model)
+    if arn["type"] in _SPEAKING:
+        return _bare(arn["id"])
+    for behind in _ARN.finditer(endpoint.settings.get("resolves_to", "")):
+        if behind["type"] in _SPEAKING:
+            return _bare(behind["id"])
+    return endpoint.model
+
+
+def _bare(model: str) -> str:
     geography, _, rest = model.partition(".")
     return rest if geography in _GEOGRAPHIES and "." in rest else model
 
@@ -96,17 +104,14 @@ class Bedrock:
             )
         for url in endpoint.urls or ("",):
             base_url(SERVICE, region, url)
-        _guardrail(endpoint, stream=True)
-        guardrail = endpoint.settings.get("guardrail", "")
-        if guardrail.startswith("arn:") and guardrail.split(":")[3] != region:
-            raise Misconfigured(f"guardrail `{guardrail}` is not of region `{region}`")
+        _guardrail(endpoint)
 
     def encode(self, ask: Ask, endpoint: Endpoint, target: Target, now: float) -> OutboundRequest:
         """See `Provider`: translated, signed for the endpoint's region at `now`."""
         self.check(endpoint)
         refuse_duplicates(ask.raw)
         made = self._translate(ask, endpoint)
-        body = {**made.body, **_guardrail(endpoint, stream=ask.stream)}
+        body = {**made.body, **_guardrail(endpoint)}
         if ask.record:
             body["requestMetadata"] = {"domicile-record": ask.record}
         region = region_of(endpoint.source)
@@ -202,28 +207,19 @@ def _headers(stream: bool) -> dict[str, str]:
     return {"content-type": "application/json", "accept": accept, "accept-encoding": "identity"}
 
 
-def _guardrail(endpoint: Endpoint, *, stream: bool) -> dict[str, object]:
-    """The endpoint's guardrail, over all of the conversation.
-
-    Settings: `guardrail` (id or ARN), `guardrail_version`, `guardrail_trace`,
-    `guardrail_stream` (`sync` or `async`).
-    """
-    settings = endpoint.settings
-    if "guardrail" not in settings:
+def _guardrail(endpoint: Endpoint) -> dict[str, object]:
+    """The endpoint's guardrail, over all of the conversation: its setting is `id:version`."""
+    named = endpoint.settings.get("guardrail")
+    if named is None:
         return {}
-    if "guardrail_version" not in settings:
-        raise Misconfigured(f"endpoint `{endpoint.name}`: `guardrail` needs `guardrail_version`")
-    made: dict[str, object] = {
-        "guardrailIdentifier": settings["guardrail"],
-        "guardrailVersion": settings["guardrail_version"],
+    found = _GUARDRAIL.fullmatch(named)
+    if found is None:
+        raise Misconfigured(f"guardrail `{named}` is not an id or arn and a version, as `abc1:2`")
+    if found["region"] not in (None, region_of(endpoint.source)):
+        raise Misconfigured(f"guardrail `{named}` is of another region than the endpoint's source")
+    return {
+        "guardrailConfig": {
+            "guardrailIdentifier": found["id"],
+            "guardrailVersion": found["version"],
+        }
     }
-    for name, key, values, used in (
-        ("guardrail_trace", "trace", _GUARDRAIL_TRACE, True),
-        ("guardrail_stream", "streamProcessingMode", _STREAM_MODES, stream),
-    ):
-        value = settings.get(name)
-        if value is not None and value not in values:
-            raise Misconfigured(f"endpoint `{endpoint.name}`: `{name}` is one of {values}")
-        if value is not None and used:
-            made[key] = value
-    return {"guardrailConfig": made}

@@ -206,10 +206,9 @@ def test_own_urls_and_tls(bedrock: Provider, endpoint: Make, ask: MakeAsk, keys:
         {"source": None},
         {"source": "frankfurt"},
         {"urls": ("https://evil.example",)},
-        {"settings": {"guardrail": "gr-1"}},
-        {"settings": {"guardrail": "gr-1", "guardrail_version": "1", "guardrail_trace": "x"}},
-        {"settings": {"guardrail": "arn:aws:bedrock:us-east-1:1:guardrail/g",
-                      "guardrail_version": "1"}},
+        {"settings": {"guardrail": "gr1"}},
+        {"settings": {"guardrail": "gr1:latest"}},
+        {"settings": {"guardrail": "arn:aws:bedrock:us-east-1:123456789012:guardrail/g:1"}},
     ],
 )  # fmt: skip
 def test_an_endpoint_that_can_not_work(
@@ -232,7 +231,7 @@ def test_the_body_is_one_that_botocore_accepts(
     body: dict[str, Any],
     stream: bool,
 ) -> None:
-    there = endpoint(settings={"guardrail": "gr1", "guardrail_version": "1"})
+    there = endpoint(settings={"guardrail": "gr1:1"})
     asked = ask(stream=stream, **body)
     before = orjson.dumps(asked.body)
     request = bedrock.encode(asked, there, Target(credential=keys), NOW)
@@ -273,20 +272,18 @@ def test_a_rich_request_arrives(
 def test_the_guardrail_is_the_endpoints(
     bedrock: Provider, endpoint: Make, ask: MakeAsk, keys: AwsKeys
 ) -> None:
-    settings = {
-        "guardrail": "gr1", "guardrail_version": "2", "guardrail_trace": "disabled",
-        "guardrail_stream": "async",
-    }  # fmt: skip
-    there = endpoint(settings=settings)
-    config = {"guardrailIdentifier": "gr1", "guardrailVersion": "2", "trace": "disabled"}
-    sent = orjson.loads(bedrock.encode(ask(), there, Target(credential=keys), NOW).body)
-    assert sent["guardrailConfig"] == config
-    # All of the conversation is judged, not only a part that is marked.
-    assert b"guardContent" not in orjson.dumps(sent)
-    streamed = bedrock.encode(ask(stream=True), there, Target(credential=keys), NOW)
-    assert orjson.loads(streamed.body)["guardrailConfig"] == {
-        **config, "streamProcessingMode": "async",
-    }  # fmt: skip
+    arn = "arn:aws:bedrock:eu-central-1:123456789012:guardrail/gr1"
+    for named in ("gr1:2", f"{arn}:DRAFT"):
+        there = endpoint(settings={"guardrail": named})
+        identifier, _, version = named.rpartition(":")
+        for stream in (False, True):
+            request = bedrock.encode(ask(stream=stream), there, Target(credential=keys), NOW)
+            sent = orjson.loads(request.body)
+            assert sent["guardrailConfig"] == {
+                "guardrailIdentifier": identifier, "guardrailVersion": version,
+            }  # fmt: skip
+            # All of the conversation is judged, not only a part that is marked.
+            assert b"guardContent" not in request.body
 
 
 @pytest.mark.parametrize(

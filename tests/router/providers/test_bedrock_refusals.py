@@ -44,7 +44,7 @@ def test_place_parameters_of_clients_are_refused(
 def test_an_equal_place_parameter_goes_no_further(
     bedrock: Provider, endpoint: Make, ask: MakeAsk, keys: AwsKeys
 ) -> None:
-    there = endpoint(settings={"aws_region_name": "eu-central-1"})
+    there = endpoint(settings={"source": "eu-central-1"})
     request = bedrock.encode(
         ask(aws_region_name="eu-central-1"), there, Target(credential=keys), NOW
     )
@@ -95,7 +95,12 @@ def test_an_opaque_profile_with_its_model_named(
 ) -> None:
     there = endpoint(
         f"{ARN}:application-inference-profile/a1b2",
-        settings={"base_model": "anthropic.claude-sonnet-4-6"},
+        settings={
+            "resolves_to": ",".join(
+                f"arn:aws:bedrock:{region}::foundation-model/anthropic.claude-sonnet-4-6"
+                for region in ("eu-west-1", "eu-west-3")
+            )
+        },
     )
     asked = ask(tools=[TOOL], parallel_tool_calls=False)
     request = bedrock.encode(asked, there, Target(credential=keys), NOW)

@@ -245,7 +245,7 @@ async def test_the_guardrail_answers(
     endpoint: Make,
     ask: MakeAsk,
 ) -> None:
-    settings = {"guardrail": "gr1234567890", "guardrail_version": "2"}
+    settings = {"guardrail": "gr1234567890:2"}
     there = endpoint(EU, settings=settings)
     asked = ask(messages=[{"role": "user", "content": "forbidden"}])
     out, _ = await answer(bedrock, asked, there, await send(asked, there))
