@@ -47,6 +47,21 @@ def places_text(places: PlaceSet) -> str:
     return "\n".join(f"{country}  {', '.join(sorted(ids))}" for country, ids in _by(groups))
 
 
+def places_short(places: PlaceSet) -> str:
+    """Places in few words: `aws:eu-west-1 eu-west-3; somewhere of mistral in AT BE`."""
+    groups: dict[str, list[str]] = {}
+    for atom in sorted(places, key=lambda atom: atom.id):
+        kind, _, rest = atom.id.partition(":")
+        if kind == "area":
+            partition, _, country = rest.rpartition(":")
+            groups.setdefault(f"somewhere of {partition} in ", []).append(country)
+        elif kind == "elsewhere" or not rest:
+            groups.setdefault(_named(atom.id), [])
+        else:
+            groups.setdefault(f"{kind}:", []).append(rest)
+    return "; ".join(start + " ".join(names) for start, names in groups.items())
+
+
 def retain_text(found: Footprint) -> str:
     """What is kept and where, in words."""
     if found.retain.is_nothing:
