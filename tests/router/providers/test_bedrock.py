@@ -1,5 +1,7 @@
 """Bedrock's provider: where a call goes, what it holds, and that only the endpoint says so."""
 
+import re
+import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -267,6 +269,27 @@ def test_a_rich_request_arrives(
         "maxTokens": 100, "temperature": 0.5, "stopSequences": ["END"],
     }  # fmt: skip
     assert sent["requestMetadata"] == {"domicile-record": "eu-1/7"}
+
+
+def test_no_name_of_a_tool_is_remembered(
+    bedrock: Provider, endpoint: Make, ask: MakeAsk, keys: AwsKeys
+) -> None:
+    """The library maps names it changed in a table that all requests share; none is changed."""
+    bedrock.encode(ask(**RICH), endpoint(), Target(credential=keys), NOW)
+    table = sys.modules["litellm"].bedrock_tool_name_mappings
+    assert not table.cache_dict
+
+
+def test_the_record_is_one_that_bedrock_takes(
+    bedrock: Provider, endpoint: Make, ask: MakeAsk, keys: AwsKeys
+) -> None:
+    service = ServiceModel(Loader().load_service_model("bedrock-runtime", "service-2"))
+    metadata = service.shape_for("RequestMetadata")
+    sent = orjson.loads(bedrock.encode(ask(), endpoint(), Target(credential=keys), NOW).body)
+    ((key, value),) = sent["requestMetadata"].items()
+    for shape, text in ((metadata.key, key), (metadata.value, value)):
+        assert re.fullmatch(shape.metadata["pattern"], text)
+        assert shape.metadata["min"] <= len(text) <= shape.metadata["max"]
 
 
 def test_the_guardrail_is_the_endpoints(
