@@ -68,7 +68,7 @@ def _ini(endpoint: str, text: str) -> Mapping[str, str]:
     return dict(parser[sections[0]])
 
 
-def _keys(endpoint: str, found: Mapping[str, str]) -> AwsKeys:
+def _keys(endpoint: str, found: Mapping[str, str]) -> Credential:
     access, secret, token = (found.get(name) for name in _NAMES)
     if not access or not secret:
         raise ConfigError(

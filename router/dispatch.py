@@ -113,7 +113,7 @@ class Dispatcher:
 
         Raises:
             RequestError: none did; says why, with every attempt.
-            DecideAgain: the decision lapsed, or a veto removed what was left.
+            DecideAgain: the decision lapsed.
         """
         self.budget.earn()
         run = _Run(committed)
@@ -124,8 +124,6 @@ class Dispatcher:
                     return found
         except RequestError as error:
             raise tried(error, run.attempts) from error.__cause__
-        if run.vetoed and not run.attempts:
-            raise DecideAgain
         raise ended(run.failures, run.attempts, run.vetoed, run.plan)
 
     async def _endpoint(self, run: _Run, candidacy: Candidacy) -> Dispatched | None:

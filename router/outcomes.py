@@ -107,7 +107,10 @@ def ended(
     results = {one.result for one in failures}
     waits = [one.retry_after for one in failures if one.retry_after is not None]
     message = f"no endpoint inside the boundary answered; {len(attempts)} attempts failed"
-    if "deadline" in results or (results and results <= {"timeout"}):
+    if not attempts and vetoed:
+        message = "every endpoint inside the boundary is vetoed right now"
+        error = RequestError("no_endpoint_available", message, reasons=reasons, retry_after=10.0)
+    elif "deadline" in results or (results and results <= {"timeout"}):
         error = RequestError("deadline", "no endpoint answered in time", reasons=reasons)
     elif all(one.load for one in failures):
         wait = min(waits, default=1.0)

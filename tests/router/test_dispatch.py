@@ -1,0 +1,234 @@
+"""Dispatch: who is asked next, when nobody is, and what the client hears."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from router.audit.layout import Folder
+from router.audit.reading import LogReader, Shown
+from router.transport.messages import Fate, GarbledAnswer
+from router.vetoes import Vetoes
+from tests.router.scripted import (
+    DONE,
+    JSON,
+    Reply,
+    Script,
+    Scripted,
+    answer,
+    event,
+    failure,
+    lost,
+    refused,
+    scripted,
+    silent,
+    stream,
+)
+
+
+def first(made: Callable[[], Reply | Exception]) -> Script:
+    """`fra1` answers so, everybody else well."""
+    return lambda host, number: made() if host == "fra1" else answer()
+
+
+def everybody(made: Callable[[], Reply | Exception]) -> Script:
+    return lambda host, number: made()
+
+
+async def test_the_first_choice_answers(tmp_path: Path) -> None:
+    async with scripted(tmp_path, everybody(answer)) as world:
+        done = await world.ask()
+        assert (done.status, world.transport.at("par1")) == (200, 0)
+        assert json.loads(done.written)["model"] == "assistant"
+        sent = json.loads(world.transport.sent[0].body)
+        assert sent["model"] == "tiny"
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        refused,
+        lost,
+        silent,
+        *(lambda s=s: failure(s) for s in (408, 425, 429, 500, 502, 503, 504, 520, 522, 524, 529)),
+        lambda: failure(404),
+        lambda: failure(401),
+        lambda: Reply(200, ((b"content-type", b"text/html"),), [b"<html>"]),
+        lambda: Reply(200, JSON, [b"{broken"]),
+        lambda: Reply(200, JSON, [b'{"choices":[]}']),
+        lambda: Reply(302, ((b"location", b"https://elsewhere.example"),)),
+        lambda: Reply(200, JSON, [lost()]),
+        lambda: GarbledAnswer("garbled", Fate.UNKNOWN),
+    ],
+)
+async def test_another_endpoint_inside_is_asked(
+    tmp_path: Path, made: Callable[[], Reply | Exception]
+) -> None:
+    async with scripted(tmp_path, first(made)) as world:
+        done = await world.ask()
+        assert (done.status, done.sent["x-domicile-endpoint"]) == (200, "par1")
+        assert done.sent["x-domicile-attempts"] == "2"
+        assert world.transport.at("iad1") == 0
+
+
+@pytest.mark.parametrize("status", [400, 413, 422])
+async def test_a_clients_own_mistake_ends_it_and_harms_nobody(tmp_path: Path, status: int) -> None:
+    async with scripted(tmp_path, everybody(lambda: failure(status))) as world:
+        for _ in range(20):
+            done = await world.ask()
+            assert (done.status, done.code) == (status, "upstream_refused")
+        assert len(world.transport.sent) == 20
+        assert world.router.live.health.marked(0) == ()
+
+
+@pytest.mark.parametrize(
+    ("made", "expected"),
+    [
+        (lambda: failure(503), (503, "upstream_unavailable")),
+        (lambda: failure(429, retry_after="7"), (503, "upstream_unavailable")),
+        (lambda: failure(529), (503, "upstream_unavailable")),
+        (refused, (503, "upstream_unavailable")),
+        (lambda: failure(500), (502, "bad_answer")),
+        (lambda: Reply(200, JSON, [b"{"]), (502, "bad_answer")),
+        (silent, (504, "deadline")),
+    ],
+)
+async def test_when_nobody_answers(
+    tmp_path: Path, made: Callable[[], Reply | Exception], expected: tuple[int, str]
+) -> None:
+    async with scripted(tmp_path, everybody(made)) as world:
+        done = await world.ask()
+        assert (done.status, done.code) == expected
+        assert world.transport.at("iad1") == 0
+        reasons = json.loads(done.written)["error"]["reasons"]
+        assert [r["endpoint"] for r in reasons] == ["fra1", "par1", "iad1"]
+        if done.status == 503:
+            assert int(done.sent["retry-after"]) >= 1
+
+
+async def test_retry_after_is_told(tmp_path: Path) -> None:
+    async with scripted(tmp_path, everybody(lambda: failure(429, retry_after="7"))) as world:
+        assert (await world.ask()).sent["retry-after"] == "7"
+
+
+async def test_errors_before_content_are_retried_in_streams_too(tmp_path: Path) -> None:
+    opening = event(role="assistant", content="")
+    error = b'data: {"error":{"message":"x","type":"rate_limit_error","code":429}}\n\n'
+    for pieces in ([opening, error], [opening, lost()], [opening], [DONE], [b": hi\n\n", lost()]):
+
+        def script(host: str, number: int, pieces: list[bytes | Exception] = pieces) -> Reply:  # type: ignore[assignment]
+            if host == "fra1":
+                return stream(*pieces)
+            return stream(event(content="hello"), DONE)
+
+        folder = tmp_path / str(len(list(tmp_path.iterdir())))
+        folder.mkdir()
+        async with scripted(folder, script) as world:
+            done = await world.ask(stream=True)
+            assert done.sent["x-domicile-endpoint"] == "par1"
+            assert done.written.endswith(DONE)
+            assert b"error" not in done.written
+
+
+async def test_after_content_nothing_is_spliced(tmp_path: Path) -> None:
+    async with scripted(tmp_path, everybody(lambda: stream(event(content="uno"), lost()))) as world:
+        done = await world.ask(stream=True)
+        assert len(world.transport.sent) == 1
+        assert done.written.count(b"uno") == 1
+        assert b'"code":"incomplete"' in done.written
+        assert DONE not in done.written
+
+
+async def test_both_fail_before_text_the_client_gets_a_real_error(tmp_path: Path) -> None:
+    async with scripted(
+        tmp_path, everybody(lambda: stream(event(role="assistant", content=""), lost()))
+    ) as world:
+        done = await world.ask(stream=True)
+        assert done.status in (502, 503)
+        assert done.sent["content-type"] == "application/json"
+
+
+async def test_attempts_are_bounded_and_their_entries_come_first(tmp_path: Path) -> None:
+    async with scripted(tmp_path, everybody(lambda: failure(503))) as world:
+        await world.ask()
+    kinds = [entry.kind for entry in entries(tmp_path)]
+    assert [k for k in kinds if k in ("decision", "attempt", "outcome")] == [
+        "decision",
+        "attempt",
+        "outcome",
+    ]
+
+
+def entries(folder: Path) -> list[Shown]:
+    return list(LogReader(Folder(folder / "log").log("eu-1")).entries())
+
+
+async def test_a_veto_removes_an_endpoint_at_once(tmp_path: Path) -> None:
+    async with scripted(tmp_path, everybody(answer)) as world:
+        world.router.live.vetoes.current = Vetoes(endpoints={"fra1": "drifted"})
+        done = await world.ask()
+        assert (done.sent["x-domicile-endpoint"], world.transport.at("fra1")) == ("par1", 0)
+
+
+async def test_when_everything_is_vetoed_nothing_is_sent(tmp_path: Path) -> None:
+    async with scripted(tmp_path, everybody(answer)) as world:
+        world.router.live.vetoes.current = Vetoes(places={"self:fra1": "x", "self:par1": "x"})
+        done = await world.ask()
+        assert (done.status, done.code) == (503, "no_endpoint_available")
+        assert world.transport.sent == []
+
+
+async def test_a_veto_between_attempts_counts(tmp_path: Path) -> None:
+    boards: list[Scripted] = []
+
+    def script(host: str, number: int) -> Reply:
+        boards[0].router.live.vetoes.current = Vetoes(endpoints={"par1": "quarantine"})
+        return failure(503)
+
+    async with scripted(tmp_path, script) as world:
+        boards.append(world)
+        done = await world.ask()
+        assert (done.status, world.transport.at("par1")) == (503, 0)
+
+
+async def test_stateful_requests_of_unknown_fate_are_not_run_twice(tmp_path: Path) -> None:
+    async with scripted(tmp_path, first(lost)) as world:
+        done = await world.ask(store=True)
+        assert done.status != 200
+        assert len(world.transport.sent) == 1
+
+
+async def test_the_client_leaves_while_waiting(tmp_path: Path) -> None:
+    waiting = asyncio.Event()
+
+    class Stuck(Reply):
+        async def chunk(self, until: float) -> bytes:
+            waiting.set()
+            await asyncio.sleep(30)
+            return b""
+
+    async with scripted(tmp_path, everybody(lambda: Stuck(200, JSON))) as world:
+        exchange = world.exchange()
+        running = asyncio.create_task(world.run(exchange))
+        await waiting.wait()
+        exchange.leave()
+        await asyncio.wait_for(running, 2)
+        assert len(world.transport.sent) == 1
+        assert world.transport.replies[0].aborted
+        assert world.router.live.inflight.keys == ()
+        assert world.router.live.concurrency.total == 0
+    kinds = [entry.kind for entry in entries(tmp_path)]
+    assert kinds.count("outcome") == 1
+
+
+async def test_the_log_is_down_nothing_is_sent(tmp_path: Path) -> None:
+    async with scripted(tmp_path, everybody(answer)) as world:
+        world.router.live.log._failure = "disk full"
+        done = await world.ask()
+        assert (done.status, done.code) == (503, "log_unavailable")
+        assert world.transport.sent == []
+        world.router.live.log._failure = ""
