@@ -5,10 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-import orjson
-
 _BYTES_PER_TOKEN = 4
-_MARK = b'"usage"'
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,17 +74,6 @@ def read_bedrock(usage: object) -> Usage | None:
     hit = _count(usage, "cacheReadInputTokens") or 0
     write = _count(usage, "cacheWriteInputTokens") or 0
     return Usage(taken + hit + write, given, hit, write)
-
-
-def in_json(body: bytes) -> Usage | None:
-    """Usage of a JSON answer or of one event's data, whichever surface; cheap when it has none."""
-    if _MARK not in body:
-        return None
-    try:
-        answer: object = orjson.loads(body)
-    except orjson.JSONDecodeError:
-        return None
-    return in_answer(answer)
 
 
 def in_answer(answer: object) -> Usage | None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from router.usage import Usage, estimate, read, read_bedrock
+from router.usage import Usage, estimate, in_answer, merged, read, read_bedrock
 
 
 @pytest.mark.parametrize(
@@ -55,3 +55,28 @@ def test_read_bedrock(told: object, usage: Usage | None) -> None:
 def test_an_estimate_says_so() -> None:
     assert estimate(9, 4) == Usage(3, 1, estimated=True)
     assert estimate(0, 0).total == 0
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        {"usage": {"prompt_tokens": 1, "completion_tokens": 2}},
+        {"response": {"usage": {"input_tokens": 1, "output_tokens": 2}}},
+        {"message": {"usage": {"input_tokens": 1, "output_tokens": 2}}},
+        {"usage": None, "message": {"usage": {"input_tokens": 1, "output_tokens": 2}}},
+    ],
+)
+def test_where_answers_tell_it(answer: object) -> None:
+    assert in_answer(answer) == Usage(1, 2)
+
+
+@pytest.mark.parametrize("answer", [None, [], {"usage": []}, {"message": "usage"}])
+def test_answers_that_tell_nothing(answer: object) -> None:
+    assert in_answer(answer) is None
+
+
+def test_parts_of_a_stream_add_up() -> None:
+    assert merged(None, None) is None
+    assert merged(Usage(3, 1), None) == merged(None, Usage(3, 1)) == Usage(3, 1)
+    assert merged(Usage(9, 1, 4), Usage(0, 7)) == Usage(9, 7, 4)
+    assert merged(Usage(1, 1, estimated=True), Usage(1, 2)) == Usage(1, 2)
