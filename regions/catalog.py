@@ -80,12 +80,12 @@ class Catalog:
     digest: str
     date: dt.date
     max_fact_age: float
-    offers: Mapping[str, OffersFile]
-    operators: Mapping[str, OperatorsRow]
+    offers: Mapping[str, OffersFile] = field(repr=False)
+    operators: Mapping[str, OperatorsRow] = field(repr=False)
     operators_source: str
     operators_checked_on: dt.date
-    bedrock: BedrockFacts
-    jurisdiction_sources: Mapping[str, str] = field(default_factory=dict)
+    bedrock: BedrockFacts = field(repr=False)
+    jurisdiction_sources: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     @classmethod
     def load(

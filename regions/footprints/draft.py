@@ -107,6 +107,8 @@ class Draft:
     ) -> None:
         """What is kept of the call is kept in these places, if the fact still holds."""
         fresh = self.fact(Axis.RETAIN, statement, source, checked_on)
+        if not places.is_known:
+            self._miss(Axis.RETAIN, "where the call is processed, since what is kept is kept there")
         self._retain(places.mask | (0 if fresh else UNKNOWN_BIT), source)
 
     def retain_unknown(self, missing: str) -> None:

@@ -117,7 +117,7 @@ def test_features() -> None:
         "tools": [{"type": "function"}], "logprobs": True,
         "response_format": {"type": "json_schema", "json_schema": {}},
     }  # fmt: skip
-    assert examine(CHAT, body).features == {"images", "tools", "logprobs", "json_schema"}
+    assert examine(CHAT, body).features == {"images", "tools", "json_schema"}
     assert examine(CHAT, {"tools": [], "stream": False}).features == set()
 
 
