@@ -8,6 +8,7 @@ rule files, catalog data and cases.
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
@@ -308,12 +309,19 @@ def _located(document: Document, detail: ErrorDetails, model: type[BaseModel]) -
     where = _readable(document.tree, path, keep_last=detail["type"] == "missing")
     prefix = f"`{where}`: " if where else ""
     if detail["type"] == "extra_forbidden":
-        known = ", ".join(f"`{key}`" for key in _keys_at(model, path[:-1]))
-        hint = f"; known keys: {known}" if known else "; remove it"
+        hint = _key_hint(str(path[-1]), _keys_at(model, path[:-1]))
         return DocumentError(document.key_mark(path), f"unknown key `{where}`{hint}")
     if path and path[-1] == "[key]":
         return DocumentError(document.key_mark(path[:-1]), prefix + _message(detail))
     return DocumentError(document.mark(path), prefix + _message(detail))
+
+
+def _key_hint(key: str, known: Sequence[str]) -> str:
+    close = difflib.get_close_matches(key, known, n=1)
+    if close:
+        return f"; did you mean `{close[0]}`?"
+    listed = ", ".join(f"`{name}`" for name in known)
+    return f"; known keys: {listed}" if known else "; remove it"
 
 
 def _message(detail: ErrorDetails) -> str:

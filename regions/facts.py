@@ -121,7 +121,11 @@ class OfferRow(_File):
 
 
 class OffersFile(_File):
-    """One vendor's selectors."""
+    """One vendor's selectors.
+
+    `zero_retention` is the source for what zero data retention means with this vendor, and
+    `zero_retention_forgets` names the movers that then store nothing.
+    """
 
     vendor: str
     partition: str
@@ -129,6 +133,7 @@ class OffersFile(_File):
     source: str
     offers: dict[str, OfferRow]
     zero_retention: str = ""
+    zero_retention_forgets: Words = ()
 
 
 class OperatorRow(_File):

@@ -38,7 +38,7 @@ VENDORS: Mapping[str, Vendor] = MappingProxyType(
 )
 
 # Parts of a call by what they do. What isn't here moves bytes somewhere nobody named.
-STORING = frozenset({"stored", "stored_object", "conversation", "background"})
+STORING = frozenset({"stored", "stored_object", "conversation", "background", "prompt_cache"})
 PLAIN_CALL = Call(surface="chat.completions")
 
 
@@ -80,6 +80,8 @@ def vendor_of(endpoint: Endpoint) -> Vendor | None:
 
 
 def _move(draft: Draft, mover: str) -> None:
+    if mover in draft.forgets:
+        return
     if mover not in STORING:
         draft.process_unknown(f"where `{mover}` in the request sends bytes")
     elif draft.storage is None:

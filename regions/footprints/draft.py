@@ -24,6 +24,7 @@ class Draft:
 
     Attributes:
         storage: where the provider keeps what a call asks it to store; `None`: not known.
+        forgets: movers that store nothing at this endpoint, as agreed with its provider.
     """
 
     catalog: Catalog
@@ -34,6 +35,7 @@ class Draft:
     retain_source: str = ""
     operate: Countries = field(default_factory=lambda: Countries(0))
     storage: PlaceSet | None = None
+    forgets: frozenset[str] = frozenset()
     facts: list[Fact] = field(default_factory=list)
     gaps: list[tuple[Axis, str]] = field(default_factory=list)
 

@@ -78,8 +78,10 @@ def _process(draft: Draft, offer: _Offer, region: Region | None) -> None:
 
 def _retain(draft: Draft, offer: _Offer, region: Region | None, unmet: bool) -> None:
     if zero_retention(draft, offer.vendor):
-        source = draft.catalog.offers[offer.vendor].zero_retention
-        draft.retains_nothing("zero data retention is declared", source, offer.checked_on)
+        file = draft.catalog.offers[offer.vendor]
+        statement = "zero data retention is declared"
+        draft.retains_nothing(statement, file.zero_retention, offer.checked_on)
+        draft.forgets = frozenset(file.zero_retention_forgets)
         return
     promise = offer.row.retain
     if promise is None:

@@ -43,4 +43,4 @@ def test_unknown_keys_in_data_are_refused_with_their_place() -> None:
     with pytest.raises(DocumentErrors) as caught:
         parse_as(text, "v.yaml", OffersFile)
     assert str(caught.value).splitlines()[0].startswith("v.yaml:6:")
-    assert "unknown key `offers.a.proces`; known keys: `process`" in str(caught.value)
+    assert "unknown key `offers.a.proces`; did you mean `process`?" in str(caught.value)

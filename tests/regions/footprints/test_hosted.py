@@ -2,7 +2,7 @@ import pytest
 
 from regions.catalog import DAY, Catalog
 from regions.footprints.base import PLAIN_CALL, footprint
-from regions.model import Assurance, Call, Endpoint, Footprint
+from regions.model import Assurance, Call, Endpoint, Footprint, Retention
 
 HOST = "https://eu.api.openai.com/v1"
 
@@ -47,7 +47,23 @@ def test_zero_retention_is_declared(catalog: Catalog, now: float) -> None:
     assert ask(catalog, now, HOST, project_residency="eu", retention="zdr").retain.is_nothing
     odd = ask(catalog, now, HOST, project_residency="eu", retention="yes")
     assert not odd.retain.is_nothing
-    assert not ask(catalog, now, "https://api.mistral.ai", retention="zdr").retain.is_known
+    assert ask(catalog, now, "https://api.mistral.ai", retention="zdr").retain.is_nothing
+    assert not ask(catalog, now, "https://openrouter.ai", retention="zdr").retain.is_known
+
+
+def test_regional_inference_is_no_regional_storage(catalog: Catalog, now: float) -> None:
+    kept = ask(catalog, now, "https://api.eu.mistral.ai").retain.places(catalog.atlas)
+    assert kept.ids == ("elsewhere:mistral",)
+
+
+def test_what_zero_retention_forgets_is_not_stored(catalog: Catalog, now: float) -> None:
+    def kept(mover: str) -> Retention:
+        call = Call("responses", movers=frozenset({mover}))
+        given = {"project_residency": "eu", "retention": "zdr"}
+        return ask(catalog, now, HOST, call, **given).retain
+
+    assert kept("stored").is_nothing
+    assert not kept("conversation").is_known
 
 
 def test_stored_calls_are_kept_where_the_vendor_keeps_data(catalog: Catalog, now: float) -> None:
@@ -55,7 +71,8 @@ def test_stored_calls_are_kept_where_the_vendor_keeps_data(catalog: Catalog, now
     kept = ask(catalog, now, HOST, call, project_residency="eu").retain
     assert kept.is_known
     assert not ask(catalog, now, HOST, call).retain.is_known
-    assert not ask(catalog, now, "https://api.eu.mistral.ai", call).retain.is_known
+    mistral = ask(catalog, now, "https://api.eu.mistral.ai", call).retain
+    assert mistral.places(catalog.atlas).ids == ("elsewhere:mistral",)
 
 
 @pytest.mark.parametrize("call", ["url_input", "remote_mcp", "hosted_tool:web_search", "new"])

@@ -298,7 +298,7 @@ def test_what_is_seen_is_in_the_footprint_or_refused(catalog: Catalog, now: floa
         Endpoint("aws", "bedrock", "aws", "eu.anthropic.claude-sonnet-4-6", "aws:eu-central-1",
                  settings={"retention_mode": "none"}),
         Endpoint("oai", "openai", "openai", "m", urls=("https://eu.api.openai.com",),
-                 settings={"project_residency": "eu", "retention": "zdr"}),
+                 settings={"project_residency": "eu"}),
     ]  # fmt: skip
     moved = still = 0
     for seed in range(150):
