@@ -14,6 +14,7 @@ from typing import Any, Literal, NotRequired, Required, get_args, get_origin, ge
 
 import anthropic.types.beta.message_create_params as beta_messages
 import anthropic.types.message_create_params as messages
+import botocore.session
 import openai.types as oai
 import openai.types.chat.completion_create_params as chat
 import openai.types.completion_create_params as completions
@@ -314,3 +315,50 @@ def test_what_is_seen_is_in_the_footprint_or_refused(catalog: Catalog, now: floa
                 still += found.process.is_known and not refusals(endpoint, call)
     assert moved > 200
     assert still > 200
+
+
+class ShapeMaker(Maker):
+    """The same for botocore's shapes: everything a Converse request can hold."""
+
+    def shape(self, shape: Any, depth: int = 0) -> object:
+        if shape.type_name == "structure":
+            return self.structure(shape, depth)
+        if shape.type_name == "list":
+            count = self.rng.randint(0, 2) if depth < 9 else 0
+            return [self.shape(shape.member, depth + 1) for _ in range(count)]
+        if shape.type_name == "map":
+            return {self.text(): self.shape(shape.value, depth + 1)}
+        kinds = {"integer": int, "float": float, "boolean": bool}
+        return self.leaf(kinds.get(shape.type_name, str))
+
+    def structure(self, shape: Any, depth: int) -> dict[str, object]:
+        names = list(shape.members)
+        if getattr(shape, "is_tagged_union", False) and names:
+            names = [self.rng.choice(names)]
+        made = {
+            name: self.shape(shape.members[name], depth + 1)
+            for name in names
+            if name in shape.required_members or len(names) == 1 or self.rng.random() < 0.5
+        }
+        if shape.name == "S3Location":
+            self.seen.add("s3_input")
+        if shape.name == "SystemTool":
+            self.seen.add("hosted_tool:system")
+        return made
+
+
+@pytest.mark.parametrize("operation", ["Converse", "ConverseStream"])
+def test_whatever_converse_can_say_is_seen(operation: str) -> None:
+    model = botocore.session.get_session().get_service_model("bedrock-runtime")
+    shape = model.operation_model(operation).input_shape
+    total: set[str] = set()
+    for seed in range(1500):
+        maker = ShapeMaker(seed)
+        body = maker.structure(shape, 0)
+        call = examine("converse", body)
+        assert maker.seen <= call.movers, (seed, body)
+        total |= maker.seen
+        opaque = ("additionalModelRequestFields", "toolAddition", "toolRemoval")
+        assert all(path.endswith(opaque) for path in call.unknown), (seed, call.unknown)
+        assert {n for n, _ in call.places} == {"guardrailConfig", "projectIdentifier"} & set(body)
+    assert total == {"s3_input", "hosted_tool:system"}
