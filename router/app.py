@@ -64,11 +64,12 @@ class Router:
     """One running router: its ASGI application, and what must be closed at the end."""
 
     def __init__(
-        self, live: Live, pipeline: Pipeline, transport: Transport, clocks: Clocks
+        self, live: Live, steps: TwelveSteps, transport: Transport, clocks: Clocks
     ) -> None:
         self.live = live
         self.transport = transport
-        self._pipeline = pipeline
+        self.filtering = steps.filtering
+        self.pipeline = Pipeline(steps, _observer(live))
         self._clocks = clocks
         self._surfaces = {surface.path: surface for surface in SURFACES}
         self._public: Asgi | None = None
@@ -108,7 +109,7 @@ class Router:
             clocks.loop,
         )
         out = transport or HttpTransport()
-        router = cls(live, Pipeline(_steps(live, out), _observer(live)), out, clocks)
+        router = cls(live, _steps(live, out), out, clocks)
         router._ticking = asyncio.create_task(router._tick())
         return router
 
@@ -145,7 +146,7 @@ class Router:
         if task is not None:
             self._open.add(task)
         try:
-            await self._pipeline.run(arrival)
+            await self.pipeline.run(arrival)
         except Exception as error:  # noqa: BLE001 - the last resort: typed, counted, no details
             self.live.metrics.count("domicile_requests_total", (surface.name, "internal"))
             self.live.notes["internal"] = type(error).__name__

@@ -15,11 +15,14 @@ from regions.footprints.parameters import refusals
 from regions.model import Call, Endpoint, Footprint, Tier
 from router.errors import RequestError
 from router.pipeline import Refused
+from router.providers.base import Ask
 from router.snapshot import Snapshot
 from router.types import Admitted, Candidacy, Filtered, Graded, Left
 
-CALLS = frozenset({"parameter_changes_place", "parameter_not_allowed"})
-NEEDS = frozenset({"feature_missing", "context_too_short", "surface_missing"})
+CALLS = frozenset({"parameter_changes_place", "parameter_not_allowed", "invalid_request"})
+NEEDS = frozenset(
+    {"feature_missing", "context_too_short", "surface_missing", "capability_not_available"}
+)
 BELOW = "tier_below_grade"
 
 
@@ -42,23 +45,26 @@ class Filter:
         """
         decided = graded.decided
         admitted = decided.classified.admitted
-        policy = admitted.snapshot.policy
-        model = admitted.asked.model
+        if not _may_use(admitted):
+            message = f"this key may not use model `{admitted.asked.model}`; ask the operator"
+            raise Refused(RequestError("model_not_allowed", message, param="model"), decided)
+        filtered = self.judge_all(graded)
+        if not filtered.eligible:
+            raise Refused(none_left(filtered), filtered)
+        return filtered
+
+    def judge_all(self, graded: Graded) -> Filtered:
+        """Every endpoint of the model, judged, even if none is left."""
+        admitted = graded.decided.classified.admitted
         eligible: list[Candidacy] = []
         excluded: list[Left] = []
-        if not _may_use(admitted):
-            message = f"this key may not use model `{model}`; ask the operator"
-            raise Refused(RequestError("model_not_allowed", message, param="model"), decided)
-        for tier, endpoint in policy.candidates(model):
+        for tier, endpoint in admitted.snapshot.policy.candidates(admitted.asked.model):
             found = self._judged(graded, tier, endpoint)
             if isinstance(found, Left):
                 excluded.append(found)
             else:
                 eligible.append(found)
-        filtered = Filtered(graded, tuple(eligible), tuple(excluded))
-        if not eligible:
-            raise Refused(none_left(filtered), filtered)
-        return filtered
+        return Filtered(graded, tuple(eligible), tuple(excluded))
 
     def _judged(self, graded: Graded, tier: Tier, endpoint: Endpoint) -> Candidacy | Left:
         decided = graded.decided
@@ -102,8 +108,10 @@ def _needs(
     call = classified.admitted.call
     if tier < graded.floor:
         yield BELOW, graded.floor.label
-    if call.surface not in snapshot.provider(endpoint).surfaces:
+    provider = snapshot.provider(endpoint)
+    if call.surface not in provider.surfaces & endpoint.surfaces:
         yield "surface_missing", call.surface
+        return
     for feature in sorted(call.features - endpoint.features - {"stream"}):
         yield "feature_missing", feature
     window = endpoint.context_tokens
@@ -111,6 +119,18 @@ def _needs(
         yield "context_too_short", str(window)
     for refusal in refusals(endpoint, call):
         yield refusal.code, refusal.parameter
+    untold = provider.refusal(ask_of(classified.admitted), endpoint)
+    if untold is not None:
+        yield untold.code, untold.param or ""
+
+
+def ask_of(admitted: Admitted) -> Ask:
+    """The request as a provider sees it, before anything is committed."""
+    arrival = admitted.arrival
+    asked = admitted.asked
+    return Ask(
+        arrival.surface.name, admitted.body, admitted.raw, asked.stream, asked.model, arrival.id
+    )
 
 
 def none_left(filtered: Filtered) -> RequestError:

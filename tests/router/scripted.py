@@ -224,7 +224,7 @@ class Scripted:
             Purpose.INTERACTIVE,
             live.snapshot,
         )
-        await self.router._pipeline.run(arrival)
+        await self.router.pipeline.run(arrival)
         return exchange
 
     async def ask(self, tenant: str = "eu", headers: Headers = (), **body: object) -> FakeExchange:

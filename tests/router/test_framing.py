@@ -1,0 +1,69 @@
+"""Providers' bytes as frames: content, failure and usage survive the joining."""
+
+from __future__ import annotations
+
+from router.framing import Framed, FramedWhole, reader_of, stream_error
+from router.providers.base import Failure, Kind
+from router.readings import read_chat, read_messages
+from router.usage import Usage
+
+SSE = ((b"content-type", b"text/event-stream; charset=utf-8"),)
+EVENT = b'data: {"choices":[{"index":0,"delta":{"content":"hi"}}]}\n\n'
+
+
+class Passing:
+    """A decoder that passes bytes and may fail after them."""
+
+    content_type = "text/event-stream"
+
+    def __init__(self, failure: Failure | None = None) -> None:
+        self.usage: Usage | None = None
+        self.failure: Failure | None = None
+        self._failure = failure
+
+    def feed(self, data: bytes) -> bytes:
+        self.failure = self._failure
+        return data
+
+    def finish(self) -> bytes:
+        self.usage = Usage(3, 2)
+        return b""
+
+
+def test_bytes_become_frames() -> None:
+    framed = Framed(Passing(), "chat.completions", SSE)
+    assert framed.media_type == b"text/event-stream"
+    assert [f.data for f in framed.feed(EVENT[:9])] == []
+    frames = framed.feed(EVENT[9:])
+    assert [(f.data, f.content) for f in frames] == [(EVENT, True)]
+    assert framed.malformed == 0
+
+
+def test_usage_rides_on_the_last_frame() -> None:
+    framed = Framed(Passing(), "chat.completions", SSE)
+    framed.feed(EVENT[:-1])
+    frames = framed.finish()
+    assert frames[-1].usage == {"prompt_tokens": 3, "completion_tokens": 2}
+
+
+def test_a_failure_is_an_error_frame_after_the_content() -> None:
+    failure = Failure(Kind.LOAD, "busy", 200, "throttlingException")
+    framed = Framed(Passing(failure), "chat.completions", SSE)
+    frames = framed.feed(EVENT)
+    assert frames[0].content
+    assert frames[1].error == stream_error(failure)
+    assert framed.failure is failure
+    assert stream_error(failure).status == 429
+
+
+def test_a_whole_answer() -> None:
+    whole = FramedWhole(Passing(), "chat.completions")
+    frame = whole(b'{"choices":[{"message":{"content":"hi"},"finish_reason":"stop"}]}')
+    assert (frame.content, frame.finish, whole.failure) == (True, True, None)
+    failing = FramedWhole(Passing(Failure(Kind.BAD_ANSWER, "no json")), "chat.completions")
+    assert failing(b"{}").error is not None
+
+
+def test_readers() -> None:
+    assert reader_of("chat.completions") is read_chat
+    assert reader_of("messages") is read_messages
