@@ -9,17 +9,20 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from router.audit.bundle import (
+    Bundle,
     ProofRefused,
+    ProvedLine,
     export_tenant,
     prove_growth,
     prove_request,
     verify_bundle,
     verify_growth,
 )
-from router.audit.entry import Interned
+from router.audit.entry import Entry, Interned, entry_line, intern_line, stand_in
 from router.audit.layout import Folder, LogFolder
-from router.audit.note import Checkpoint, Signer, parse_checkpoint
+from router.audit.note import Checkpoint, Signer, load_signer, parse_checkpoint
 from router.audit.reading import NotInLog
+from router.audit.tree import LeafTree, leaf_hash
 from tests.router.audit.logbox import LogBox
 
 VERIFIER = Path(__file__).parents[3] / "docs" / "verify_bundle.py"
@@ -101,6 +104,25 @@ def test_a_bundle_without_its_interned_values_is_refused(folder: LogFolder, box:
     bundle["lines"] = [one for one in bundle["lines"] if '"intern"' not in one["line"]]
     with pytest.raises(ProofRefused, match="intern"):
         verify_bundle(orjson.dumps(bundle), [box.key])
+
+
+def test_an_interned_value_can_not_pose_as_another(box: LogBox) -> None:
+    """Signed and in the tree, but at another index than it says."""
+    nonce, signer = b"A" * 22, load_signer(box.key_file, "eu-1")
+    entry = Entry("decision", "r1", 1.0, {}, Interned({"tenant": "a"}))
+    for stated in (0, 5):
+        lines = [
+            intern_line(stated, Interned({"tenant": "a"}), nonce),
+            entry_line(entry, nonce, lambda _: 0, stand_in(lambda _: 0)),
+        ]
+        tree = LeafTree.of(b"".join(map(leaf_hash, lines)))
+        proved = [ProvedLine(at, line, tree.inclusion(at, 2)) for at, line in enumerate(lines)]
+        data = Bundle(signer.checkpoint(2, tree.root()), proved).to_json()
+        if stated == 0:
+            assert verify_bundle(data, [box.key])[0].body == {"tenant": "a"}
+        else:
+            with pytest.raises(ProofRefused, match="says it is at 5"):
+                verify_bundle(data, [box.key])
 
 
 def test_another_key_proves_nothing(folder: LogFolder, box: LogBox) -> None:

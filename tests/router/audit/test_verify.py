@@ -298,6 +298,15 @@ def test_each_roster_line_is_guarded(gallery: Gallery, number: int) -> None:
     assert "roster" in faults_of(verify(gallery.box.folder, public_keys=[gallery.box.key]))
 
 
+def test_a_roster_line_taken_out_breaks_the_chain(gallery: Gallery) -> None:
+    roster = gallery.box.folder / "roster.jsonl"
+    lines = roster.read_bytes().splitlines(keepends=True)
+    roster.write_bytes(b"".join([*lines[:-2], lines[-1]]))
+    findings = verify(gallery.box.folder, public_keys=[gallery.box.key]).findings
+    assert [(one.fault, one.place.line) for one in findings] == [("roster", len(lines) - 1)]
+    assert "follow" in findings[0].detail
+
+
 async def test_a_wrong_structure_is_found_even_when_signed(box: LogBox) -> None:
     log = await box.open()
     await log.commit(Entry("decision", "r1", box.clock.now, {"plan": ["a", "b"]}), None)
