@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
 from classifiers.suite import Suite
-from policies.attributes import Supplied, gather
-from policies.engine import Ask, decide
 from policies.obligations import AnyObligation
-from policies.outer import outer_bound
 from policies.timed import earliest, effective_now
 from regions.footprints.parameters import examine
 from regions.health import Sign
-from router import grade, obligations
+from router import deciding, obligations
 from router.admission import Concurrency, parse
 from router.audit.entry import Entry
 from router.audit.errors import AuditError
@@ -31,13 +28,13 @@ from router.pipeline import Observed, Refused
 from router.receipts import receipt_headers
 from router.records import Scribe
 from router.relay import Pace, Relayed, deliver, relay
-from router.said import refusing, said_by_head, said_in_body
 from router.selection import Condition, PreferConflict, order
 from router.settling import Ended, end
 from router.surfaces.errors import error_event, send_error
 from router.types import (
     Admitted,
     Arrival,
+    Attempt,
     Authenticated,
     Classified,
     Decided,
@@ -72,20 +69,7 @@ class TwelveSteps:
         if isinstance(holder, Home):
             raise await self._misdirected(arrival, holder.key, Direction(holder.region, holder.url))
         known = Authenticated(arrival, holder, now)
-        bound = refusing(
-            lambda: outer_bound(
-                arrival.snapshot.policy,
-                holder.tenant,
-                holder.app,
-                said_by_head(known),
-                now.time,
-                arrival.purpose.value,
-            )
-        )
-        tenant = arrival.snapshot.policy.tenants.get(holder.tenant)
-        if tenant is None or tenant.grant is None:
-            return known  # nothing is allowed anywhere: step 4 says so, and records it
-        elsewhere = direct(bound, arrival.snapshot)
+        elsewhere = deciding.elsewhere(known)
         if elsewhere is not None:
             raise await self._misdirected(arrival, holder.key, elsewhere)
         return known
@@ -107,55 +91,23 @@ class TwelveSteps:
 
     def classify(self, admitted: Admitted) -> Classified:
         """3. What everybody said about the request."""
-        snapshot = admitted.snapshot
-        view = admitted.arrival.surface.view(admitted.body)
-        found = self.suite.run(view)
-        said = [*said_by_head(admitted.authenticated), *said_in_body(admitted)]
-        said += [
-            Supplied(f.attribute, (f.value,), f"classifier:{f.source}") for f in found.findings
-        ]
-        trusted = snapshot.policy.trusted(admitted.authenticated.principal.app)
-        attributes = refusing(lambda: gather(snapshot.policy.declared, said, trusted, found.opened))
-        tokens = view.tokens + admitted.asked.output_tokens
-        return Classified(admitted, attributes, tokens, view.tokens)
+        return deciding.classified(admitted, self.suite)
 
     def decide(self, classified: Classified) -> Decided:
         """4. Which places, under which rules, until when."""
-        admitted = classified.admitted
-        known = admitted.authenticated
-        ask = Ask(
-            known.principal.tenant,
-            known.principal.app,
-            classified.attributes,
-            admitted.arrival.purpose.value,
-        )
-        decided = Decided(classified, decide(admitted.snapshot.policy, ask, known.now.time))
-        self._judge(decided)
-        return decided
-
-    def _judge(self, decided: Decided) -> None:
-        decision, snapshot = decided.decision, decided.classified.admitted.snapshot
-        if decision.denied:
-            message = f"tenant `{decision.ask.tenant}` has no grant; the operator must give one"
-            raise Refused(RequestError(decision.denied, message), decided)
-        if decision.common.conflict:
-            kinds = ", ".join(sorted(decision.common.conflict))
-            message = f"the policy's obligations contradict each other: {kinds}"
-            raise Refused(RequestError("obligations_conflict", message), decided)
-        elsewhere = direct(decision.common.process, snapshot)
+        decided = deciding.decided(classified)
+        error = deciding.refusal(decided)
+        if error is not None:
+            raise Refused(error, decided)
+        elsewhere = direct(decided.decision.common.process, classified.admitted.snapshot)
         if elsewhere is not None:
             self.metrics.count("domicile_misdirected_total", ("late",))
             raise Refused(elsewhere.error(), decided)
+        return decided
 
     def grade(self, decided: Decided) -> Graded:
         """5. Without a classifier for the model, its highest tier serves."""
-        admitted = decided.classified.admitted
-        model = admitted.snapshot.policy.models.get(admitted.asked.model)
-        if model is None:
-            message = "no such model; `GET /v1/models` lists those that this key may use"
-            raise Refused(RequestError("model_not_found", message, param="model"), decided)
-        asked = grade.asked_tier(admitted.arrival.exchange.head.get(grade.HEADER))
-        return Graded(decided, grade.floor(model, decided.decision, asked, None), "highest")
+        return deciding.graded(decided)
 
     def filter(self, graded: Graded) -> Filtered:
         """6. What is inside the boundary and can serve the call."""
@@ -192,10 +144,10 @@ class TwelveSteps:
                 retry_after=5.0,
             ) from None
 
-    async def dispatch(self, committed: Committed[Plan]) -> Dispatched:
+    async def dispatch(self, committed: Committed[Plan], tried: list[Attempt]) -> Dispatched:
         """10. See `router.dispatch`."""
         try:
-            return await self.dispatcher.run(committed)
+            return await self.dispatcher.run(committed, tried)
         except AuditError:
             self.metrics.count("domicile_log_failures_total")
             raise RequestError(
@@ -219,10 +171,11 @@ class TwelveSteps:
         committed: Committed[Plan],
         dispatched: Dispatched | None,
         how: Relayed | RequestError | str,
+        tried: Sequence[Attempt],
     ) -> Observed:
         """12. The outcome entry, usage, price, health and the load that was held."""
         arrival = committed.subject.arrival
-        ended = end(committed.subject, dispatched, how, self.loop_time())
+        ended = end(committed.subject, dispatched, how, tried, self.loop_time())
         now = max(self.wall_time(), self.log.newest_time())
         try:
             entry = self.scribe.outcome(ended, committed.subject.id, now)
