@@ -1,0 +1,146 @@
+"""What `check` looks at: everything `serve` reads, without opening, writing or sending anything.
+
+Each part is read by itself, so that one fault doesn't hide another:
+1. `domicile.yaml`: without it there is nothing further to look at;
+2. variables named `DOMICILE_…` that nobody reads: they would look as if they worked;
+3. the policy files; 4. the keys; 5. the log's signing key;
+6. all of it together, as `serve` loads it.
+Lint, cases and proofs over the loaded policy join after 6.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from pydantic import BaseModel
+
+from policies.loader import load as load_policy
+from regions.document import Document, DocumentErrors, Tree, validate
+from regions.places import PlaceError
+from router.audit.errors import AuditError
+from router.audit.note import load_signer
+from router.auth import load_keys
+from router.config import VARIABLE, Config, ConfigError
+from router.loading import load_snapshot, log_settings, read_files
+from router.snapshot import Snapshot
+
+_OURS: Final = re.compile(r"DOMICILE_[A-Z0-9_]+")
+# Read by the development tools and tests, never by the program.
+_DEVELOPMENT: Final = re.compile(r"DOMICILE_(AUDIT|DEV|E2E|MINISTACK|MISSING)(_|$)")
+_REFERENCE: Final = re.compile(r"\benv:(\w+)")
+_FAULTS: Final = (ConfigError, DocumentErrors, PlaceError, AuditError, OSError, ValueError)
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One setting in force: `source` is `file:line:column`, or `default`."""
+
+    name: str
+    value: str
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """All that is wrong, or the snapshot when nothing is."""
+
+    problems: tuple[str, ...]
+    settings: tuple[Setting, ...] = ()
+    snapshot: Snapshot | None = None
+
+
+def check(path: Path, environment: Mapping[str, str], now: float) -> Checked:
+    """Check a configuration file and everything it names.
+
+    Args:
+        environment: for `env:` references.
+        now: seconds since the epoch.
+    """
+    try:
+        document = Document.parse(path.read_bytes(), str(path))
+        config = validate(document, Config)
+    except DocumentErrors as errors:
+        return Checked(tuple(map(str, errors.errors)))
+    except OSError as error:
+        return Checked((f"can't read `{path}`: {error.strerror}",))
+    found = tuple(_settings(document, config))
+    problems = [*unread_variables(environment, path), *_of_parts(config, path.parent)]
+    if problems:
+        return Checked(tuple(dict.fromkeys(problems)), found)
+    together: list[Snapshot] = []
+    problems += _tried(lambda: together.append(load_snapshot(path, environment, now)))
+    return Checked(tuple(problems), found, together[0] if together else None)
+
+
+def _of_parts(config: Config, base: Path) -> Iterator[str]:
+    """3 to 5."""
+    policies = config.policies
+    yield from _tried(
+        lambda: load_policy(read_files(policies.baseline, base), read_files(policies.rules, base))
+    )
+    keys = base / config.keys.file
+    yield from _tried(lambda: load_keys(keys.read_bytes(), keys.name))
+    yield from _tried(lambda: _signer(config, base))
+
+
+def _signer(config: Config, base: Path) -> None:
+    settings = log_settings(config, base)
+    load_signer(settings.signing_key, settings.log_id)
+
+
+def _tried(part: Callable[[], object]) -> Iterator[str]:
+    try:
+        part()
+    except DocumentErrors as errors:
+        yield from map(str, errors.errors)
+    except _FAULTS as error:
+        yield str(error)
+
+
+def unread_variables(environment: Mapping[str, str], path: Path) -> Iterator[str]:
+    """2. A variable of ours that neither the program nor a file in the folder reads."""
+    for name in sorted(environment):
+        if not _OURS.fullmatch(name) or name == VARIABLE or _DEVELOPMENT.match(name):
+            continue
+        if name not in _references(path):
+            yield (
+                f"environment variable `{name}` is read nowhere; the one variable there is, is "
+                f"`{VARIABLE}`: unset it, or name it as `env:{name}` where a secret stands"
+            )
+
+
+def _references(path: Path) -> frozenset[str]:
+    files = [path, *path.parent.rglob("*.yaml")]
+    texts = (file.read_text("utf-8", "replace") for file in files if file.is_file())
+    return frozenset(name for text in texts for name in _REFERENCE.findall(text))
+
+
+def _settings(
+    document: Document, model: BaseModel, path: tuple[str, ...] = ()
+) -> Iterator[Setting]:
+    for name in type(model).model_fields:
+        value, here = getattr(model, name), (*path, name)
+        if isinstance(value, BaseModel):
+            yield from _settings(document, value, here)
+        else:
+            written = _is_written(document.tree, here)
+            source = str(document.key_mark(here)) if written else "default"
+            yield Setting(".".join(here), _text(value), source)
+
+
+def _is_written(tree: Tree, path: tuple[str, ...]) -> bool:
+    for part in path:
+        if not isinstance(tree, dict) or part not in tree:
+            return False
+        tree = tree[part]
+    return True
+
+
+def _text(value: object) -> str:
+    if isinstance(value, tuple):
+        return ", ".join(map(_text, value)) or "-"
+    return "-" if value is None else str(value)

@@ -1,0 +1,171 @@
+"""A request that is never sent: what this router would decide about it, and why.
+
+It walks the router's own steps 3 to 7, with every endpoint taken as healthy and idle. Where
+the router would stop early, the rest is still looked at, so that a refusal shows everything
+that is in the way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+import orjson
+
+from classifiers.suite import Suite
+from policies.timed import effective_now
+from regions.footprints.parameters import examine
+from regions.health import Standing
+from router import deciding
+from router.admission import Concurrency, parse
+from router.auth import Principal
+from router.eligible import Filter
+from router.errors import RequestError
+from router.exchange import AsgiExchange, Message
+from router.misdirection import Direction, direct
+from router.pipeline import Refused
+from router.selection import Condition, PreferConflict, order
+from router.snapshot import Snapshot
+from router.surfaces.base import Surface
+from router.surfaces.chat import ChatCompletions
+from router.types import (
+    Admitted,
+    Arrival,
+    Authenticated,
+    Candidacy,
+    Decided,
+    Filtered,
+    Purpose,
+)
+
+IDLE: Final = Condition(Standing.GOOD, 0.0)
+_PROMPT: Final = {"messages": [{"role": "user", "content": "hello"}]}
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What is asked about.
+
+    Attributes:
+        model: the public model name; with a `body`, that body's own when `None`.
+        said: attribute → values, as a client's headers claim them.
+        body: a request body as bytes; without one a plain short chat.
+        at: seconds since the epoch.
+        tier: the tier asked for at least.
+    """
+
+    tenant: str
+    at: float
+    model: str | None = None
+    app: str | None = None
+    said: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    body: bytes | None = None
+    tier: str | None = None
+    purpose: Purpose = Purpose.INTERACTIVE
+
+
+@dataclass(frozen=True, slots=True)
+class Considered:
+    """What the router would do.
+
+    Attributes:
+        error: what the client would be told; `None` when the request would be sent.
+        home: where the request belongs, when not here.
+        filtered: every endpoint judged; `None` when the model doesn't exist.
+        order: the endpoints it may be sent to, first choice first; empty when refused.
+    """
+
+    decided: Decided
+    error: RequestError | None
+    home: Direction | None
+    filtered: Filtered | None
+    order: tuple[Candidacy, ...] = ()
+
+    @property
+    def router_inside(self) -> bool:
+        """Whether this router's own region lies inside the request's boundary."""
+        return self.home is None
+
+
+def consider(snapshot: Snapshot, question: Question, surface: Surface | None = None) -> Considered:
+    """Decide about a request without sending it.
+
+    Raises:
+        RequestError: the request itself is wrong: its body, an attribute, the tier.
+    """
+    admitted = _admitted(snapshot, question, surface or ChatCompletions())
+    home = deciding.elsewhere(admitted.authenticated)
+    decided = deciding.decided(deciding.classified(admitted, Suite((), lambda: 0.0)))
+    error = deciding.refusal(decided)
+    if home is None and error is None:
+        home = direct(decided.decision.common.process, snapshot)
+    if home is not None and error is None:
+        error = home.error()
+    return _considered(decided, error, home)
+
+
+def _considered(decided: Decided, error: RequestError | None, home: Direction | None) -> Considered:
+    """Judge every endpoint even when the request ends before: the first error stays."""
+    filtering = Filter({})
+    filtered: Filtered | None = None
+    chosen: tuple[Candidacy, ...] = ()
+    try:
+        graded = deciding.graded(decided)
+        filtered = filtering.judge_all(graded)
+        chosen = order(filtering.run(graded).eligible, lambda _: IDLE)
+    except Refused as refused:
+        error = error or refused.error
+    except PreferConflict:
+        message = "the preferences of the rules that apply shut out every endpoint"
+        error = error or RequestError("prefer_conflict", message)
+    return Considered(decided, error, home, filtered, () if error is not None else chosen)
+
+
+def _admitted(snapshot: Snapshot, question: Question, surface: Surface) -> Admitted:
+    raw = _body(question)
+    body = parse(raw)
+    asked = surface.read(body)
+    principal = Principal("hypothetical", question.tenant, question.app)
+    arrival = Arrival(
+        _exchange(question, surface),
+        "hypothetical",
+        question.at,
+        0.0,
+        snapshot.config.router.limits.deadline,
+        surface,
+        question.purpose,
+        snapshot,
+    )
+    known = Authenticated(arrival, principal, effective_now(question.at, None))
+    lease = Concurrency(1).enter(principal.key, None)
+    return Admitted(known, raw, body, asked, examine(surface.name, body), lease)
+
+
+def _body(question: Question) -> bytes:
+    if question.body is None:
+        return orjson.dumps({"model": question.model, **_PROMPT})
+    if question.model is None:
+        return question.body
+    return orjson.dumps({**parse(question.body), "model": question.model})
+
+
+def _exchange(question: Question, surface: Surface) -> AsgiExchange:
+    headers = [
+        (f"x-domicile-attr-{name}".lower().encode(), ",".join(values).encode())
+        for name, values in question.said.items()
+    ]
+    if question.tier is not None:
+        headers.append((b"x-domicile-tier", question.tier.encode()))
+    scope: Message = {
+        "method": "POST", "path": surface.path, "query_string": b"", "headers": headers,
+    }  # fmt: skip
+    return AsgiExchange(scope, _never, _unsent)
+
+
+async def _never() -> Message:
+    raise AssertionError("a hypothetical request has no body to receive")
+
+
+async def _unsent(message: Message) -> None:
+    raise AssertionError("a hypothetical request is not answered")

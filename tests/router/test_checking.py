@@ -1,0 +1,98 @@
+"""Everything wrong with a configuration is said at once, and every setting's source."""
+
+from pathlib import Path
+
+import pytest
+
+from router.checking import check, unread_variables
+from router.cli.init import BASELINE, CONFIG, RULES
+from tests.router.folders import AT, two_continents, write
+
+
+def test_a_sound_configuration_has_a_snapshot(tmp_path: Path) -> None:
+    box = two_continents(tmp_path)
+    found = check(box.config, {}, AT)
+    assert found.problems == ()
+    assert found.snapshot is not None
+    assert found.snapshot.digest == box.snapshot().digest
+
+
+def test_faults_in_every_file_are_said_at_once(tmp_path: Path) -> None:
+    box = write(
+        tmp_path,
+        BASELINE.replace("process: EU", "process: eu-only").replace("country: DE", "country: XX"),
+        RULES.replace("data_class: health", "data_klass: health"),
+    )
+    (tmp_path / "keys.yaml").write_text("version: 1\nkeys: [{id: a, sha256: short}]\n")
+    (tmp_path / "log.key").write_text("no key")
+    found = check(box.config, {"DOMICILE_REGION": "eu"}, AT)
+    told = "\n".join(found.problems)
+    for part in (
+        "baseline/main.yaml:", "eu-only", "rules/example.yaml:", "data_klass", "keys.yaml:",
+        "log.key", "DOMICILE_REGION",
+    ):  # fmt: skip
+        assert part in told
+    assert found.snapshot is None
+
+
+@pytest.mark.parametrize("word", ["eu", "eu-only", "EuropeanUnion"])
+def test_a_word_for_the_eu_that_is_none_is_an_error_with_the_right_one(
+    tmp_path: Path, word: str
+) -> None:
+    """residency-03, residency-15: no rule may silently match nothing."""
+    box = write(tmp_path, BASELINE, RULES.replace("process_within: DE", f"process_within: {word}"))
+    (problem,) = check(box.config, {}, AT).problems
+    assert "rules/example.yaml:" in problem
+    assert "did you mean `EU`" in problem
+
+
+def test_a_setting_read_nowhere_is_an_error_with_its_line(tmp_path: Path) -> None:
+    """residency-16."""
+    box = write(tmp_path, config=CONFIG.replace("  id: local-1", "  id: local-1\n  regoin: EU"))
+    (problem,) = check(box.config, {}, AT).problems
+    assert "domicile.yaml:5" in problem
+    assert "regoin" in problem
+
+
+def test_every_setting_in_force_has_its_source(tmp_path: Path) -> None:
+    box = write(tmp_path)
+    found = {one.name: one for one in check(box.config, {}, AT).settings}
+    assert found["router.region"].value == "self:local"
+    assert found["router.region"].source.startswith(f"{box.config}:5:")
+    assert found["router.limits.deadline"].source == "default"
+    assert found["policies.rules"].value == "rules/*.yaml"
+
+
+def test_variables_that_look_as_if_they_worked_are_named(tmp_path: Path) -> None:
+    box = write(tmp_path)
+    environment = {
+        "DOMICILE_CONFIG": "x", "DOMICILE_DEV_DATA": "x", "DOMICILE_TOKEN": "x", "HOME": "x",
+        "DOMICILE_REGION": "x",
+    }  # fmt: skip
+    box.config.write_text(CONFIG + "# see env:DOMICILE_TOKEN\n")
+    (problem,) = unread_variables(environment, box.config)
+    assert "`DOMICILE_REGION` is read nowhere" in problem
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [
+        ("region: self:local", "region: self:other", "router.region"),
+        ("file: keys.yaml", "file: none.yaml", "none.yaml"),
+        ("rules/*.yaml", "missing/*.yaml", "matches no file"),
+        ("file:log.key", "env:LOG_KEY", "must be `file:PATH`"),
+    ],
+)
+def test_what_only_shows_in_other_files_is_found_too(
+    tmp_path: Path, old: str, new: str, told: str
+) -> None:
+    box = write(tmp_path, config=CONFIG.replace(old, new))
+    assert any(told in problem for problem in check(box.config, {}, AT).problems)
+
+
+def test_a_file_that_is_no_yaml_says_where(tmp_path: Path) -> None:
+    (tmp_path / "domicile.yaml").write_text("version: [1\n")
+    (problem,) = check(tmp_path / "domicile.yaml", {}, AT).problems
+    assert "domicile.yaml:" in problem
+    (problem,) = check(tmp_path / "none.yaml", {}, AT).problems
+    assert "can't read" in problem
