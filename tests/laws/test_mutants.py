@@ -12,7 +12,7 @@ from tests.laws.mutants import FAST, MUTANTS, Mutant
 from tests.laws.worlds import Law
 from tests.policies import test_compiled, test_judging
 
-SEEDS = 250
+SEEDS = 500
 
 
 def killer(mutant: Mutant, laws: Mapping[str, Law]) -> str | None:

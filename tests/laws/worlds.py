@@ -267,7 +267,7 @@ def make_obligation(rnd: Random, kinds: Iterable[str] = KINDS) -> AnyObligation:
 
 
 def make_rule(rnd: Random, atlas: Atlas, name: str) -> tuple[Rule, Axes]:
-    process = make_bound(rnd, atlas) if chance(rnd, 60) else None
+    process = make_bound(rnd, atlas) if chance(rnd, 75) else None
     retain = make_bound(rnd, atlas) if chance(rnd, 30) else None
     operate = make_operate(rnd) if chance(rnd, 30) else None
     prefer = None
@@ -367,7 +367,7 @@ def make_place(rnd: Random, atlas: Atlas, name: str) -> Place:
 def make_world(rnd: Random) -> World:
     atlas = make_atlas(rnd)
     policy, bounds = make_policy(rnd, atlas)
-    app = rnd.choice((*APPS, None))
+    app = rnd.choice(("crm", *APPS, None))
     opened = frozenset(some(rnd, ("data", "kind", "pii"), 1, 2)) if chance(rnd, 20) else frozenset()
     return World(
         atlas,

@@ -1,0 +1,113 @@
+"""What a check finds: a code, how bad it is, where, and what to do about it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import IntEnum
+from functools import cached_property
+
+from policies.attributes import Attributes, Supplied, gather
+from policies.conditions import Candidate
+from policies.eligibility import Eligible, Excluded, Reason, judge
+from policies.engine import Ask, Decision, decide
+from policies.model import Model, Policy, Tenant
+from regions.catalog import Catalog
+from regions.document import Mark
+from regions.footprints.base import PLAIN_CALL, footprint
+from regions.model import Endpoint, Footprint, Tier
+
+DAY = 86_400.0
+
+
+class Severity(IntEnum):
+    """An error stops a deployment, a warning should be looked at, a note only tells."""
+
+    ERROR = 0
+    WARNING = 1
+    NOTE = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing found. `code` is stable; `mark` is where to change something."""
+
+    severity: Severity
+    code: str
+    message: str
+    mark: Mark | None = None
+
+    def __str__(self) -> str:
+        at = f"{self.mark}: " if self.mark else ""
+        return f"{at}{self.severity.name.lower()}: {self.message} ({self.code})"
+
+
+@dataclass(frozen=True)
+class Scene:
+    """What a check looks at: a policy with its catalog, at one time.
+
+    Attributes:
+        now: seconds since the epoch.
+        soon: seconds within which something that ends is warned about.
+        stores: what the router writes to (`log`, `state`, …) → the region it lies in.
+    """
+
+    policy: Policy
+    catalog: Catalog
+    now: float
+    soon: float = 30 * DAY
+    stores: Mapping[str, str] = field(default_factory=dict)
+
+    @cached_property
+    def footprints(self) -> Mapping[str, Footprint]:
+        """Every endpoint's footprint of a plain call."""
+        return {
+            name: footprint(endpoint, PLAIN_CALL, self.catalog, self.now)
+            for name, endpoint in self.policy.endpoints.items()
+        }
+
+    @cached_property
+    def silent(self) -> Mapping[str, Decision]:
+        """Per tenant, the decision about a request that says nothing."""
+        return {
+            name: decide(self.policy, Ask(name, None, self.attributes(tenant)), self.now)
+            for name, tenant in self.policy.tenants.items()
+        }
+
+    def attributes(self, tenant: Tenant) -> Attributes:
+        """What is known of a request of this tenant that says nothing."""
+        carried = [Supplied(n, tuple(v), "tenant") for n, v in tenant.attributes.items()]
+        return gather(self.policy.declared, carried)
+
+    def models(self, tenant: Tenant) -> tuple[Model, ...]:
+        """The models a tenant may ask for."""
+        known = self.policy.models
+        names = known if tenant.models is None else [m for m in known if m in tenant.models]
+        return tuple(known[name] for name in names)
+
+    def verdict(self, decision: Decision, tier: Tier, endpoint: Endpoint) -> Eligible | Excluded:
+        """Whether an endpoint may serve a plain call, wherever the router is."""
+        candidate = Candidate(endpoint.name, endpoint.model, endpoint.provider, tier)
+        where = self.footprints[endpoint.name]
+        # The router's own region is another question: any place of the catalog stands for it.
+        region = self.catalog.atlas.regions[0].id
+        found = judge(decision, candidate, endpoint, where, region, self.now)
+        if isinstance(found, Eligible):
+            return found
+        reasons = tuple(r for r in found.reasons if r.code != "router_outside")
+        if reasons:
+            return Excluded(candidate, reasons)
+        return Eligible(candidate, decision.allowed(candidate), None)
+
+    def served(self, decision: Decision, model: Model) -> tuple[str, ...]:
+        """The endpoints of a model that may serve a plain call under a decision."""
+        return tuple(
+            endpoint.name
+            for tier, endpoint in self.policy.candidates(model.name)
+            if isinstance(self.verdict(decision, tier, endpoint), Eligible)
+        )
+
+    def reasons(self, decision: Decision, tier: Tier, endpoint: Endpoint) -> tuple[Reason, ...]:
+        """Why an endpoint may not serve; empty when it may."""
+        found = self.verdict(decision, tier, endpoint)
+        return found.reasons if isinstance(found, Excluded) else ()
