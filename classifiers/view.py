@@ -103,7 +103,7 @@ class PromptView:
         if body.get("previous_response_id") or body.get("conversation") or body.get("prompt"):
             walk.unknown += 1
         text = body.get("text")
-        wanted = _wants_json(text.get("format")) if isinstance(text, Mapping) else False
+        wanted = _wants_json(text.get("format")) if isinstance(text, dict) else False
         return walk.view(_count(body.get("tools")), wanted)
 
     @staticmethod
@@ -159,7 +159,7 @@ class _Walk:
             self.message(message)
 
     def message(self, message: object) -> None:
-        if not isinstance(message, Mapping):
+        if not isinstance(message, dict):
             self.unknown += 1
             return
         said = message.get("role")
@@ -180,8 +180,8 @@ class _Walk:
         for call in (
             calls if isinstance(calls, list) else [{"function": message.get("function_call")}]
         ):
-            function = call.get("function") if isinstance(call, Mapping) else None
-            arguments = function.get("arguments") if isinstance(function, Mapping) else None
+            function = call.get("function") if isinstance(call, dict) else None
+            arguments = function.get("arguments") if isinstance(function, dict) else None
             if isinstance(arguments, str):
                 self.text("tool_call", arguments)
             elif function is not None or calls is not None:
@@ -202,7 +202,7 @@ class _Walk:
     def item(self, role: str, item: object, depth: int) -> None:
         if isinstance(item, str):
             self.text(role, item)
-        elif isinstance(item, Mapping):
+        elif isinstance(item, dict):
             self.typed(role, item, depth)
         else:
             self.unknown += 1
@@ -232,8 +232,8 @@ class _Walk:
             self.text("tool_call", value)
         elif depth >= MAX_DEPTH:
             self.truncated = True
-        elif isinstance(value, Mapping | list):
-            members = list(value.values() if isinstance(value, Mapping) else value)
+        elif isinstance(value, dict | list):
+            members = list(value.values() if isinstance(value, dict) else value)
             for member in members[:MAX_PARTS]:
                 self.argument(member, depth + 1)
             self.truncated = self.truncated or len(members) > MAX_PARTS
@@ -272,6 +272,6 @@ def _count(value: object) -> int:
 
 
 def _wants_json(response_format: object) -> bool:
-    if not isinstance(response_format, Mapping):
+    if not isinstance(response_format, dict):
         return False
     return response_format.get("type") in ("json_schema", "json_object")

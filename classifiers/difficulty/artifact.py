@@ -1,0 +1,192 @@
+"""The artifact of a difficulty model: one file, no text, named by its digest.
+
+Layout: magic, 4 bytes length of a JSON header (sorted keys, UTF-8), the header, then for each
+pair in header order two tables of BUCKETS signed bytes (weak, strong) and a bitmap of the
+BUCKETS buckets known as single words. The digest is SHA-256 over the whole file.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Final, cast
+
+from classifiers.difficulty.features import BITS, BUCKETS, STRUCTURE
+
+MAGIC: Final = b"domicile-difficulty-1\n"
+LIMIT: Final = 1 << 20
+ANY: Final = "*"
+Numbers = tuple[float, ...]
+
+
+class ArtifactError(Exception):
+    """The file is not an artifact that this version can read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """From [weak, strong, *STRUCTURE] to a signed gain: z-score, clip, linear and squared terms.
+
+    gain = intercept + linear . z + sum_r weights[r] * (directions[r] . z)^2, with
+    z = clip((x - centre) / spread, -CLIP, CLIP).
+    """
+
+    intercept: float
+    centre: Numbers
+    spread: Numbers
+    linear: Numbers
+    weights: Numbers
+    directions: tuple[Numbers, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Envelope:
+    """What training rows look like; outside of it the model abstains.
+
+    `known`: smallest share of known words; `wide`: largest share of non-ASCII bytes; `distinct`:
+    smallest share of different words in texts of 20 words and more; `distance`: largest mean
+    squared z-score of the structure; `words`: fewest words; `calls`: largest value of each of
+    the structure fields that describe the call (turns, tools, json_schema, system).
+    """
+
+    known: float
+    wide: float
+    distinct: float
+    distance: float
+    words: int
+    calls: Numbers
+
+
+@dataclass(frozen=True, slots=True)
+class PairModel:
+    """Everything to score one (weak, strong) pair.
+
+    `scales`, `offsets`: stored byte to weight and mean, for weak and strong; `knots`: increasing
+    (gain, probability that strong is better) points, linear between; `quantiles`: 101 quantiles
+    of gains out of fold; `floor`: (strong share, lower bound of recovered quality) points.
+    """
+
+    weak: str
+    strong: str
+    rows: int
+    scales: tuple[float, float]
+    offsets: tuple[float, float]
+    head: Head
+    envelope: Envelope
+    knots: tuple[tuple[float, float], ...]
+    quantiles: Numbers
+    floor: tuple[tuple[float, float], ...]
+
+    @property
+    def name(self) -> str:
+        """`WEAK:STRONG`, or `*` for the model of pairs that have none of their own."""
+        return ANY if self.weak == ANY else f"{self.weak}:{self.strong}"
+
+
+@dataclass(frozen=True, slots=True)
+class Tables:
+    """Signed bytes (BUCKETS,) of the weak and the strong head, and one flag byte per bucket."""
+
+    weak: bytes
+    strong: bytes
+    known: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Artifact:
+    """A set of pair models with their tables, and the facts of the model card."""
+
+    name: str
+    card: Mapping[str, object]
+    pairs: Mapping[str, PairModel]
+    tables: Mapping[str, Tables]
+
+    def encode(self) -> bytes:
+        """The bytes of the file; equal artifacts give equal bytes."""
+        names = sorted(self.pairs)
+        header = {
+            "name": self.name, "bits": BITS, "structure": list(STRUCTURE), "card": self.card,
+            "pairs": [asdict(self.pairs[name]) for name in names],
+        }  # fmt: skip
+        text = json.dumps(header, sort_keys=True, separators=(",", ":")).encode()
+        body = [MAGIC, len(text).to_bytes(4, "big"), text]
+        for name in names:
+            tables = self.tables[name]
+            body += [tables.weak, tables.strong, _packed(tables.known)]
+        return b"".join(body)
+
+    def version(self) -> str:
+        """`NAME@` and the first 16 hex digits of the digest: what each decision names."""
+        return f"{self.name}@{hashlib.sha256(self.encode()).hexdigest()[:16]}"
+
+
+def decode(data: bytes) -> Artifact:
+    """The artifact in `data`. Raises ArtifactError for anything else."""
+    if not data.startswith(MAGIC):
+        raise ArtifactError("not a difficulty artifact: wrong magic; train or copy it again")
+    start = len(MAGIC) + 4
+    length = int.from_bytes(data[start - 4 : start], "big")
+    try:
+        header = json.loads(data[start : start + length])
+        if header["bits"] != BITS or tuple(header["structure"]) != STRUCTURE:
+            raise ArtifactError("artifact has other features than this version; train it again")
+        pairs = [_pair(one) for one in header["pairs"]]
+        name, card = str(header["name"]), dict(header["card"])
+    except (KeyError, TypeError, ValueError) as error:
+        raise ArtifactError(f"artifact header is damaged ({type(error).__name__})") from error
+    size = 2 * BUCKETS + BUCKETS // 8
+    if len(data) != start + length + size * len(pairs):
+        raise ArtifactError("artifact is cut short or too long; copy it again")
+    tables = {pair.name: _tables(data, start + length + i * size) for i, pair in enumerate(pairs)}
+    return Artifact(name, card, {pair.name: pair for pair in pairs}, tables)
+
+
+def load(path: Path) -> Artifact:
+    """The artifact at `path`. Raises ArtifactError, OSError."""
+    return decode(path.read_bytes())
+
+
+def save(artifact: Artifact, path: Path) -> str:
+    """Write the artifact and return its version. Raises ArtifactError above LIMIT bytes."""
+    data = artifact.encode()
+    if len(data) > LIMIT:
+        raise ArtifactError(f"artifact has {len(data)} bytes, more than {LIMIT}: use fewer pairs")
+    path.write_bytes(data)
+    return artifact.version()
+
+
+def _tables(data: bytes, start: int) -> Tables:
+    middle, end = start + BUCKETS, start + 2 * BUCKETS
+    bitmap = data[end : end + BUCKETS // 8]
+    return Tables(data[start:middle], data[middle:end], _unpacked(bitmap))
+
+
+def _packed(flags: bytes) -> bytes:
+    bits = flags.translate(b"01" + bytes(254))
+    return int(bits[::-1], 2).to_bytes(BUCKETS // 8, "little")
+
+
+def _unpacked(bitmap: bytes) -> bytes:
+    text = format(int.from_bytes(bitmap, "little"), f"0{BUCKETS}b").encode()[::-1]
+    return text.translate(bytes(48) + bytes([0, 1]) + bytes(206))
+
+
+def _pair(raw: Mapping[str, object]) -> PairModel:
+    fields = {name: _frozen(value) for name, value in raw.items()}
+    head, envelope = raw["head"], raw["envelope"]
+    if not isinstance(head, dict) or not isinstance(envelope, dict):
+        raise TypeError
+    fields["head"] = Head(**_fields(head))
+    fields["envelope"] = Envelope(**_fields(envelope))
+    return PairModel(**cast(dict[str, Any], fields))
+
+
+def _fields(raw: Mapping[str, object]) -> dict[str, Any]:
+    return {name: _frozen(value) for name, value in raw.items()}
+
+
+def _frozen(value: object) -> object:
+    return tuple(_frozen(one) for one in value) if isinstance(value, list) else value

@@ -1,0 +1,193 @@
+"""Training: two hashed ridge heads per pair, then a small quadratic head over them.
+
+The signed gain is what routing needs, but its labels are mostly zero. Predicting the quality of
+each model first, out of fold, and combining both with the structure of the prompt ranks better
+than one ridge on the gain: the gain is largest where the weak model fails and the strong one
+does not yet. Everything is solved in a fixed order and rounded, so a recipe repeats exactly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+from zlib import crc32
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from classifiers.difficulty import ridge
+from classifiers.difficulty.artifact import Envelope, Head, PairModel, Tables
+from classifiers.difficulty.calibration import platt_knots
+from classifiers.difficulty.curves import floor_points
+from classifiers.difficulty.dataset import Example
+from classifiers.difficulty.features import BUCKETS, STRUCTURE
+from classifiers.difficulty.gate import CALLS
+from classifiers.difficulty.scorer import CLIP
+
+Vector = NDArray[np.float64]
+Matrix = NDArray[np.float64]
+FOLDS: Final = 5
+RANK: Final = 6
+PENALTIES: Final = (100.0, 300.0, 1000.0, 3000.0, 10000.0)
+MANY: Final = 3000
+_DIGITS: Final = 9
+
+
+class TooFewRows(Exception):
+    """There are not enough rows, or only one kind of outcome, to train on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trained:
+    """A pair model, its tables, and its gains on its own rows, each made without that row."""
+
+    model: PairModel
+    tables: Tables
+    gains: Vector
+
+
+@dataclass(frozen=True, slots=True)
+class _Columns:
+    examples: Sequence[Example]
+    x: sparse.csr_matrix
+    y: Matrix
+    structure: Matrix
+
+
+def fold_of(group: str, salt: str = "fold-v1:", folds: int = FOLDS) -> int:
+    """The fold of a group: fixed by its name, so that a stem never parts."""
+    return crc32((salt + group).encode()) % folds
+
+
+def train_pair(
+    examples: Sequence[Example], weak: str, strong: str, pooled: bool = False
+) -> Trained:
+    """Train one pair. `pooled`: rows of several sources, each centred, linear head only.
+
+    Raises TooFewRows below 50 rows, or if neither model is ever better.
+    """
+    gain = np.array([e.y_strong - e.y_weak for e in examples])
+    if len(examples) < 50 or not gain.any():
+        raise TooFewRows(
+            f"{len(examples)} usable rows; collect at least 50 with different outcomes"
+        )
+    rows = _columns(examples, pooled)
+    penalty = 10.0 if len(examples) >= MANY else 5.0
+    inputs = np.hstack([_out_of_fold(rows, penalty), rows.structure])
+    weights, means = ridge.fit(rows.x, rows.y, penalty)
+    bytes_, scales = _quantised(weights)
+    square = 0.0 if pooled else 0.5 if len(examples) >= MANY else 0.3
+    head, gains = _fit_head(inputs, rows.y[:, 1] - rows.y[:, 0], square)
+    known = _known(examples, 2)
+    model = PairModel(
+        weak, strong, len(examples), scales, (_rounded(means[0]), _rounded(means[1])), head,
+        _envelope(examples, inputs[:, 2:], head), platt_knots(gains, gain > 0),
+        tuple(_rounded(q) for q in np.quantile(gains, np.linspace(0, 1, 101))),
+        floor_points(gains, gain),
+    )  # fmt: skip
+    tables = Tables(bytes_[0], bytes_[1], known.tobytes())
+    return Trained(model, tables, gains)
+
+
+def _columns(examples: Sequence[Example], pooled: bool) -> _Columns:
+    y = np.array([(e.y_weak, e.y_strong) for e in examples])
+    if pooled:
+        sources = np.array([e.source for e in examples])
+        overall = y.mean(axis=0)
+        for source in sorted(set(sources)):
+            rows = sources == source
+            y[rows] += overall - y[rows].mean(axis=0)
+    structure = np.array([e.features.structure for e in examples])
+    return _Columns(examples, ridge.design([e.features for e in examples]), y, structure)
+
+
+def _out_of_fold(rows: _Columns, penalty: float) -> Matrix:
+    folds = np.array([fold_of(e.group) for e in rows.examples])
+    predicted = np.tile(rows.y.mean(axis=0), (len(folds), 1))
+    for fold in range(FOLDS):
+        held = folds == fold
+        if held.any() and not held.all():
+            fitted = ridge.fit(rows.x[~held], rows.y[~held], penalty)
+            predicted[held] = ridge.predict(rows.x[held], fitted)
+    return predicted
+
+
+def _quantised(weights: Matrix) -> tuple[tuple[bytes, bytes], tuple[float, float]]:
+    tables, scales = [], []
+    for head in range(2):
+        scale = _rounded(float(np.abs(weights[:, head]).max()) / 127 or 1.0)
+        tables.append(np.rint(weights[:, head] / scale).clip(-127, 127).astype(np.int8).tobytes())
+        scales.append(scale)
+    return (tables[0], tables[1]), (scales[0], scales[1])
+
+
+def _fit_head(inputs: Matrix, gain: Vector, square: float) -> tuple[Head, Vector]:
+    """Ridge on z and `square` * products of z; the penalty by leave-one-out error."""
+    centre, spread = inputs.mean(axis=0), inputs.std(axis=0)
+    spread[spread < 1e-9] = 1.0
+    z = np.clip((inputs - centre) / spread, -CLIP, CLIP)
+    left, right = np.triu_indices(z.shape[1])
+    terms = np.hstack([z, square * z[:, left] * z[:, right]]) if square else z
+    weights, loo = _leave_one_out(terms - terms.mean(axis=0), gain)
+    linear, products = weights[: z.shape[1]], np.zeros((z.shape[1], z.shape[1]))
+    if square:
+        products[left, right] = square * weights[z.shape[1] :]
+    values, vectors = np.linalg.eigh((products + products.T) / 2)
+    best = np.argsort(-np.abs(values), kind="stable")[: RANK if square else 0]
+    raw = z @ linear + (z @ vectors[:, best]) ** 2 @ values[best]
+    head = Head(
+        _rounded(float(gain.mean() - raw.mean())), _numbers(centre), _numbers(spread),
+        _numbers(linear), _numbers(values[best]),
+        tuple(_numbers(vectors[:, index]) for index in best),
+    )  # fmt: skip
+    return head, loo
+
+
+def _leave_one_out(terms: Matrix, gain: Vector) -> tuple[Vector, Vector]:
+    u, s, vt = np.linalg.svd(terms, full_matrices=False)
+    mean, along = gain.mean(), u.T @ (gain - gain.mean())
+    fits = []
+    for penalty in PENALTIES:
+        shrink = s * s / (s * s + penalty)
+        leverage = (u * u) @ shrink + 1 / len(gain)
+        error = (gain - mean - u @ (shrink * along)) / (1 - leverage)
+        weights = vt.T @ (s / (s * s + penalty) * along)
+        fits.append((float((error * error).mean()), weights, gain - error))
+    _, weights, left_out = min(fits, key=lambda fit: fit[0])
+    return weights, left_out
+
+
+def _known(examples: Sequence[Example], least: int) -> NDArray[np.uint8]:
+    counts = np.zeros(BUCKETS, np.int64)
+    for example in examples:
+        counts[sorted(set(example.features.words))] += 1
+    return (counts >= least).astype(np.uint8)
+
+
+def _envelope(examples: Sequence[Example], structure: Matrix, head: Head) -> Envelope:
+    # Three and more: a row's own words do not vouch for it.
+    others = _known(examples, 3)
+    words = [e.features.words for e in examples]
+    known = [float(others[w].mean()) if w else 0.0 for w in words]
+    distinct = [e.features.distinct for e in examples if len(e.features.words) >= 20] or [0.0]
+    texts = len(STRUCTURE) - len(CALLS)
+    centre, spread = np.array(head.centre[2:]), np.array(head.spread[2:])
+    distance = (((structure - centre) / spread)[:, :texts] ** 2).mean(axis=1)
+    return Envelope(
+        known=_rounded(float(np.quantile(known, 0.001))),
+        wide=_rounded(max(0.02, float(np.quantile([e.features.wide for e in examples], 0.999)))),
+        distinct=_rounded(float(np.quantile(distinct, 0.0005))),
+        distance=_rounded(float(np.quantile(distance, 0.999))),
+        words=max(3, int(np.quantile([len(w) for w in words], 0.0005))),
+        calls=_numbers(structure[:, texts:].max(axis=0)),
+    )
+
+
+def _rounded(value: float) -> float:
+    return float(f"{float(value):.{_DIGITS}g}")
+
+
+def _numbers(values: Vector) -> tuple[float, ...]:
+    return tuple(_rounded(value) for value in values)

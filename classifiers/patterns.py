@@ -1,0 +1,202 @@
+"""Sensitivity by pattern: identifiers that check out, secrets, and words of health and childhood.
+
+A claim only ever narrows, so a false alarm costs reach, not safety; a miss is possible and is
+measured (docs/difficulty.md). What was not read as text (an image, a cut) opens the attribute.
+Digits alone prove little where a check digit lets one number in ten pass: those kinds count only
+beside a word that names them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from ipaddress import ip_address
+from typing import Final
+
+from classifiers import checksums as check
+from classifiers.base import Finding, StoppedEarly
+from classifiers.view import PromptView
+
+LIMIT: Final = 65_536
+KINDS: Final = (
+    "bank_account", "card", "national_id", "tax_id", "passport", "email", "phone", "ip",
+    "secret", "health", "child",
+)  # fmt: skip
+
+_IBAN: Final = re.compile(
+    r"\b[A-Z]{2}\d\d(?: ?[A-Z0-9]{4}){2,7}(?: ?[A-Z0-9]{1,3})?\b", re.IGNORECASE
+)
+_NUMBER: Final = re.compile(r"(?<![\w.])\d(?:[ .\-/]?\d){7,18}(?![\w])")
+_VAT: Final = re.compile(r"\b(?:AT|BE|DE|ES|FR|HR|IT|NL|PL|PT|SE) ?U?\d[\d .]{6,12}[A-Z0-9]{0,3}\b")
+_LETTERED: Final = re.compile(
+    r"\b(?:[XYZ]?\d{7,8}[ -]?[A-Z]{1,2}|[A-Z]{6}\d\d[A-Z]\d\d[A-Z]\d{3}[A-Z]"
+    r"|\d{6}[-+A-Y]\d{3}[0-9A-Y])\b"
+)
+_MRZ: Final = re.compile(r"(?<![A-Z0-9<])[A-Z0-9<]{9}\d[A-Z<]{3}\d{7}[MFX<]\d{7}[A-Z0-9<]{14}\d\d")
+_EMAIL: Final = re.compile(r"[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{2,63}){1,4}")
+_PHONE: Final = re.compile(
+    r"(?<![\w+])(?<!\d )(?:\+|00)[1-9]\d{0,2}[ \-./]?(?:\(0?\d{1,5}\)[ \-./]?)?\d[\d \-./]{4,13}\d\b"
+)
+_PHONE_US: Final = re.compile(r"(?<![\w-])(?:\(\d{3}\) ?|\d{3}-)\d{3}-\d{4}(?![\w-])")
+_IP: Final = re.compile(
+    r"(?<![\w.:])(?:\d{1,3}(?:\.\d{1,3}){3}|(?:[0-9a-f]{0,4}:){2,7}[0-9a-f]{1,4})(?![\w:]|\.\d)",
+    re.IGNORECASE,
+)
+_SECRET: Final = re.compile(
+    r"-----BEGIN [A-Z ]{0,20}PRIVATE KEY-----|\bA(?:KIA|SIA)[A-Z2-7]{16}\b|\bgh[pousr]_\w{30,}"
+    r"|\bgithub_pat_\w{30,}|\bglpat-[\w-]{20}|\bxox[abprs]-[\w-]{10,}|\bAIza[\w-]{35}"
+    r"|\bsk-[\w-]{20,}|\bhf_[A-Za-z]{30,}|\bnpm_\w{36}|\beyJ[\w-]{8,}\.eyJ[\w-]{8,}\.[\w-]{8,}"
+    r"|\b[rs]k_(?:live|test)_\w{16,}"
+)
+_SECRET_SIGNS: Final = (
+    "-----B", "AKIA", "ASIA", "gh", "glpat-", "xox", "AIza", "sk-", "hf_", "npm_", "eyJ",
+    "k_live_", "k_test_",
+)  # fmt: skip
+_STRIP: Final = str.maketrans("", "", " .-/")
+
+# Kinds of number: strong ones by themselves, others only with a word that names them.
+_SSN: Final = re.compile(r"\d{3}-\d{2}-\d{4}")
+_NAMED: Final[tuple[tuple[Callable[[str], bool], tuple[str, ...]], ...]] = (
+    (check.nhs, ("nhs",)),
+    (check.ssn, ("ssn", "social security")),
+    (check.bsn, ("bsn", "burgerservice", "sofinummer")),
+    (check.personnummer, ("personnummer", "personal identity number", "swedish")),
+    (check.nif_pt, ("nif", "contribuinte")),
+    (check.rodne_cislo, ("rodné", "rodne", "birth number")),
+    (check.oib, ("oib",)),
+    (check.steuer_id, ("steuer", "tax id", "idnr", "tin")),
+    (check.pesel, ("pesel",)),
+    (check.amka, ("amka", "αμκα")),
+    (check.isikukood, ("isikukood", "asmens kodas", "personal code")),
+    (check.nrn, ("rijksregister", "registre national", "national number", "nrn", "insz")),
+)
+_ALONE: Final = (check.nir, check.cnp)
+_LETTER_CHECKS: Final = (check.codice_fiscale, check.hetu, check.dni, check.pps)
+
+_HEALTH: Final = frozenset(
+    (
+        "diagnosis", "diagnosed", "patient", "patients", "symptoms", "prescription",
+        "chemotherapy", "hiv", "diabetes", "diabetic", "oncology", "biopsy", "medication",
+        "psychiatric", "depression", "cancer", "tumor", "tumour", "pregnancy", "pregnant",
+        "asthma", "epilepsy", "antidepressant", "insulin", "radiotherapy", "hospitalized",
+        "hospitalised", "anamnesis", "icd-10", "diagnose", "patientin", "patienten", "symptome",
+        "krankheit", "medikament", "krebs", "schwangerschaft", "schwanger", "krankenakte",
+        "befund", "rezeptpflichtig", "patiente", "ordonnance", "maladie", "traitement",
+        "grossesse", "enceinte", "médicament", "diagnostic", "paciente", "diagnóstico",
+        "enfermedad", "medicamento", "embarazo", "embarazada", "receta", "paziente", "diagnosi",
+        "malattia", "farmaco", "gravidanza", "incinta", "patiënt", "ziekte", "zwangerschap",
+        "medicijn", "pacjent", "choroba", "leczenie", "ciąża",
+    )
+)  # fmt: skip
+_CHILD: Final = frozenset(
+    (
+        "schoolchild", "kindergarten", "preschool", "pediatric", "paediatric", "toddler",
+        "newborn", "underage", "minors", "schulkind", "kleinkind", "minderjährig",
+        "minderjährige", "kita", "grundschule", "élève", "maternelle", "mineur", "crèche",
+        "menor", "escolar", "guardería", "bambino", "minorenne", "asilo", "kleuter",
+        "minderjarig", "przedszkole", "niepełnoletni",
+    )
+)  # fmt: skip
+_CHILD_AGE: Final = re.compile(
+    r"\b(?:my|our|meine?|mon|ma|mi|mio|mia) (?:[\w-]+ ){0,2}?"
+    r"(?:son|daughter|child|sohn|tochter|kind|fils|fille|hijo|hija|figlio|figlia)\b"
+    r"|\b(?:[1-9]|1[0-7])(?:[- ]year[- ]old| Jahre alt)\b",
+    re.IGNORECASE,
+)
+_BLANKS: Final = str.maketrans(dict.fromkeys(".,;:!?()[]\"'/*", " "))
+
+
+class Patterns:
+    """Supplies one attribute with any of KINDS as values. `kinds` limits what it looks for."""
+
+    name = "patterns"
+
+    def __init__(
+        self, attribute: str = "contains", kinds: frozenset[str] = frozenset(KINDS)
+    ) -> None:
+        unknown = kinds - frozenset(KINDS)
+        if unknown:
+            raise ValueError(f"unknown kind `{min(unknown)}`; known are {', '.join(KINDS)}")
+        self._attribute = attribute
+        self._kinds = kinds
+        self.supplies = frozenset({attribute})
+
+    def classify(self, view: PromptView) -> Iterator[Finding]:
+        """One finding per kind found. Raises StoppedEarly if something was not read as text."""
+        seen: set[str] = set()
+        room = LIMIT
+        for part in view.parts:
+            text = part.text[:room]
+            room -= len(part.text)
+            for kind in kinds_in(text):
+                if kind in self._kinds and kind not in seen:
+                    seen.add(kind)
+                    yield Finding(self._attribute, kind, self.name)
+            if room < 0:
+                break
+        if room < 0 or not view.complete:
+            raise StoppedEarly
+
+
+def kinds_in(text: str) -> Iterator[str]:
+    """The kinds of KINDS in `text`, cheap tests first; a kind may come more than once."""
+    lowered = text.lower()
+    if "@" in text and _EMAIL.search(text):
+        yield "email"
+    if any(sign in text for sign in _SECRET_SIGNS) and _SECRET.search(text):
+        yield "secret"
+    words = set(lowered.translate(_BLANKS).split())
+    if not words.isdisjoint(_HEALTH):
+        yield "health"
+    if not words.isdisjoint(_CHILD) or _CHILD_AGE.search(text):
+        yield "child"
+    if _DIGIT.search(text):
+        yield from _numbers(text, lowered)
+
+
+_DIGIT: Final = re.compile(r"\d[\d .\-/()]*\d")
+
+
+def _numbers(text: str, lowered: str) -> Iterator[str]:
+    if any(check.iban(_compact(m)) for m in _IBAN.findall(text)):
+        yield "bank_account"
+    if any(check.vat(_compact(m)) for m in _VAT.findall(text)):
+        yield "tax_id"
+    if any(
+        any(one(_compact(m)) for one in _LETTER_CHECKS) or check.hetu(m)
+        for m in _LETTERED.findall(text)
+    ):
+        yield "national_id"
+    if any(map(check.passport, _MRZ.findall(text))):
+        yield "passport"
+    if _PHONE.search(text) or _PHONE_US.search(text):
+        yield "phone"
+    if any(map(_public, _IP.findall(text))):
+        yield "ip"
+    for match in _NUMBER.findall(text):
+        kind = _number(match, lowered)
+        if kind:
+            yield kind
+
+
+def _number(match: str, lowered: str) -> str:
+    digits = match.translate(_STRIP)
+    if check.card(digits):
+        return "card"
+    if any(one(digits) for one in _ALONE) or (_SSN.fullmatch(match) and check.ssn(digits)):
+        return "national_id"
+    for one, names in _NAMED:
+        if any(name in lowered for name in names) and one(digits):
+            return "national_id"
+    return ""
+
+
+def _compact(match: str) -> str:
+    return match.translate(_STRIP).upper()
+
+
+def _public(text: str) -> bool:
+    try:
+        return ip_address(text).is_global
+    except ValueError:
+        return False
