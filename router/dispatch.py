@@ -15,7 +15,7 @@ endpoints, or with `retry_unknown: true`. Stateful calls never are.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from regions.health import HealthBook, Sign, Standing
@@ -33,7 +33,7 @@ from router.opening import (
     open_whole,
     status_refused,
 )
-from router.outcomes import Failed, ended, failed, tried
+from router.outcomes import Failed, attempts_told, ended, failed
 from router.providers.base import Ask, Decoder, Failure, Provider
 from router.providers.failures import by_status, meaning
 from router.retrying import RetryBudget
@@ -85,7 +85,7 @@ class _Run:
     """One request's attempts so far."""
 
     committed: Committed[Plan]
-    attempts: list[Attempt] = field(default_factory=list)
+    attempts: list[Attempt]
     failures: list[Failed] = field(default_factory=list)
     vetoed: list[str] = field(default_factory=list)
 
@@ -108,22 +108,24 @@ class Dispatcher:
     loop_time: Callable[[], float]
     wall_time: Callable[[], float]
 
-    async def run(self, committed: Committed[Plan]) -> Dispatched:
-        """Ask the plan's endpoints in order until one answers.
+    async def run(self, committed: Committed[Plan], attempts: list[Attempt]) -> Dispatched:
+        """Ask the plan's endpoints in order until one answers; each attempt is put in `attempts`.
 
         Raises:
             RequestError: none did; says why, with every attempt.
             DecideAgain: the decision lapsed.
         """
         self.budget.earn()
-        run = _Run(committed)
+        run = _Run(committed, attempts)
         try:
             for candidacy in run.plan.ranked.order:
                 found = await self._endpoint(run, candidacy)
                 if found is not None:
                     return found
         except RequestError as error:
-            raise tried(error, run.attempts) from error.__cause__
+            if not error.reasons:
+                error.reasons = attempts_told(run.attempts)
+            raise
         raise ended(run.failures, run.attempts, run.vetoed, run.plan)
 
     async def _endpoint(self, run: _Run, candidacy: Candidacy) -> Dispatched | None:
@@ -192,15 +194,15 @@ class Dispatcher:
             held.close()
             self._learn(run, candidacy, replica, began, error)
             return None
-        except BaseException:
+        except BaseException as error:
             held.close()
             # The client left, or refused parameters: nothing is known of the replica.
             self.health.observe(replica, Sign.CLIENT, self.loop_time())
+            if not isinstance(error, RequestError):  # which sends nothing
+                run.attempts.append(self._one(candidacy, replica, "given_up", began))
             raise
-        millis = round((self.loop_time() - began) * 1000)
-        run.attempts.append(
-            Attempt(candidacy.endpoint.name, replica, "ok", opened.status, millis, call_id=call_id)
-        )
+        one = self._one(candidacy, replica, "ok", began)
+        run.attempts.append(replace(one, status=opened.status, call_id=call_id))
         self.health.observe(replica, Sign.OK, self.loop_time())
         attempts = tuple(run.attempts)
         return Dispatched(run.committed, candidacy, opened, attempts, held, replica, began)
@@ -264,6 +266,10 @@ class Dispatcher:
         first = self.limits.first_token if stream else self.limits.answer
         return Timeouts(plan.arrival.deadline, self.limits.connect, first)
 
+    def _one(self, candidacy: Candidacy, replica: str, result: str, began: float) -> Attempt:
+        millis = round((self.loop_time() - began) * 1000)
+        return Attempt(candidacy.endpoint.name, replica, result, None, millis)
+
     def _learn(
         self, run: _Run, candidacy: Candidacy, replica: str, began: float, error: AttemptFailed
     ) -> None:
@@ -273,13 +279,10 @@ class Dispatcher:
         one = failed_attempt(provider, error, self.wall_time())
         self.health.observe(replica, one.sign, now, one.retry_after)
         run.attempts.append(
-            Attempt(
-                candidacy.endpoint.name,
-                replica,
-                one.result,
-                one.status,
-                round((now - began) * 1000),
-                one.provider_code,
+            replace(
+                self._one(candidacy, replica, one.result, began),
+                status=one.status,
+                provider_code=one.provider_code,
                 retried_unknown=one.fate is Fate.UNKNOWN,
             )
         )

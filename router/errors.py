@@ -10,10 +10,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from router.types import Attempt
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +35,8 @@ ANSWERS: Mapping[str, Answer] = MappingProxyType(
         "invalid_json": Answer(400, _INVALID),
         "invalid_request": Answer(400, _INVALID),
         "invalid_header": Answer(400, _INVALID),
+        "invalid_http": Answer(400, _INVALID),
+        "headers_too_large": Answer(431, _INVALID),
         "body_too_large": Answer(413, _INVALID),
         "unsupported_media_type": Answer(415, _INVALID),
         "not_found": Answer(404, _INVALID),
@@ -112,7 +110,6 @@ class RequestError(Exception):
         self.reasons = tuple(reasons)
         self.retry_after = retry_after
         self.headers: Mapping[str, str] = dict(headers or {})
-        self.attempts: tuple[Attempt, ...] = ()
         self.answer: Answer = ANSWERS[code]
         self.status: int = status or self.answer.status
 

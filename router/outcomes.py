@@ -83,14 +83,6 @@ def _clients(failure: Failure) -> RequestError:
     return RequestError("upstream_refused", failure.message, param=failure.param, status=status)
 
 
-def tried(error: RequestError, attempts: Sequence[Attempt]) -> RequestError:
-    """The same error, telling what was tried before it."""
-    error.attempts = tuple(attempts)
-    if not error.reasons:
-        error.reasons = attempts_told(attempts)
-    return error
-
-
 def ended(
     failures: Sequence[Failed], attempts: Sequence[Attempt], vetoed: Sequence[str], plan: Plan
 ) -> RequestError:
@@ -117,7 +109,6 @@ def ended(
         error = RequestError("upstream_unavailable", message, reasons=reasons, retry_after=wait)
     else:
         error = RequestError("bad_answer", message, reasons=reasons)
-    error.attempts = tuple(attempts)
     return error
 
 

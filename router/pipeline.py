@@ -6,7 +6,7 @@ Types hold the order: every step takes what the one before it made, and `dispatc
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -18,6 +18,7 @@ from router.relay import Relayed
 from router.types import (
     Admitted,
     Arrival,
+    Attempt,
     Authenticated,
     Classified,
     Decided,
@@ -89,8 +90,8 @@ class Steps(Protocol):
         """9. Durable when it returns. Raises RequestError; nothing was sent then."""
         ...
 
-    async def dispatch(self, committed: Committed[Plan]) -> Dispatched:
-        """10. Raises RequestError, DecideAgain."""
+    async def dispatch(self, committed: Committed[Plan], tried: list[Attempt]) -> Dispatched:
+        """10. Adds every attempt to `tried`. Raises RequestError, DecideAgain."""
         ...
 
     async def relay(self, dispatched: Dispatched) -> Relayed:
@@ -102,6 +103,7 @@ class Steps(Protocol):
         committed: Committed[Plan],
         dispatched: Dispatched | None,
         how: Relayed | RequestError | str,
+        tried: Sequence[Attempt],
     ) -> Observed:
         """12. Never raises."""
         ...
@@ -168,10 +170,11 @@ class Pipeline:
     async def _committed(self, committed: Committed[Plan]) -> Observed | None:
         """From here on every way out settles the decision."""
         steps, dispatched = self._steps, None
+        tried: list[Attempt] = []  # kept here, so that no way out forgets whom it asked
         how: Relayed | RequestError | str = "unknown"
         try:
             async with while_connected(committed.subject.arrival.exchange):
-                dispatched = await steps.dispatch(committed)
+                dispatched = await steps.dispatch(committed, tried)
             how = await steps.relay(dispatched)
         except DecideAgain:
             how = "decided_again"
@@ -183,5 +186,5 @@ class Pipeline:
             how = error
             raise
         finally:
-            observed = steps.settle(committed, dispatched, how)
+            observed = steps.settle(committed, dispatched, how, tried)
         return observed

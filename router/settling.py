@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from router import prices
@@ -38,18 +39,21 @@ class Ended:
 
 
 def end(
-    plan: Plan, dispatched: Dispatched | None, how: Relayed | RequestError | str, now: float
+    plan: Plan,
+    dispatched: Dispatched | None,
+    how: Relayed | RequestError | str,
+    tried: Sequence[Attempt],
+    now: float,
 ) -> Ended:
-    """What a request came to; `now` in loop time."""
+    """What a request came to; `tried` are all attempts made, `now` is loop time."""
     millis = round((now - plan.arrival.began) * 1000)
     if dispatched is None:
-        attempts = _attempts(how)
-        return Ended(_status(how), attempts, None, None, None, False, None, millis)
+        return Ended(_status(how), tuple(tried), None, None, None, False, None, millis)
     usage = _usage(plan, how)
     price = prices.cost(dispatched.candidacy.endpoint.price, usage)
     return Ended(
         _status(how),
-        dispatched.attempts,
+        tuple(tried),
         dispatched.candidacy,
         None,
         (usage.input, usage.output),
@@ -65,10 +69,6 @@ def _status(how: Relayed | RequestError | str) -> str:
             return "gone"
         return "ok" if how.complete else "incomplete"
     return how.code if isinstance(how, RequestError) else how
-
-
-def _attempts(how: Relayed | RequestError | str) -> tuple[Attempt, ...]:
-    return how.attempts if isinstance(how, RequestError) else ()
 
 
 def _usage(plan: Plan, how: Relayed | RequestError | str) -> Usage:
