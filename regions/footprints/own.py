@@ -44,6 +44,9 @@ def describe(draft: Draft) -> None:
     places = draft.catalog.atlas.place(region.id)
     draft.processed_in(places, f"runs in {region.id} ({region.country})", DECLARED)
     draft.storage = places
+    if region.provider != "self":
+        # Rented machines: the cloud's owner can be made to reach into them, whoever runs them.
+        draft.operated_by(region.partition.name, (region.country,))
     if draft.endpoint.operate is None:
         draft.operate_unknown("`operate`: the countries whose law reaches the operator, as `[DE]`")
     if draft.endpoint.retain is None:

@@ -1,9 +1,10 @@
 """Selectors: one endpoint in one word, for questions without server or configuration.
 
 `bedrock:MODEL_OR_PROFILE_OR_ARN@SOURCE_REGION`, `self:REGION`, any region id, and
-`azure:SKU@REGION`, `vertex:MODEL@LOCATION`, `openai:HOST`, `anthropic:GEO`, `mistral:HOST`,
-`cohere:HOST`, `openrouter:HOST`, `databricks:on|off`, `snowflake:VALUE[@REGION]`. Settings of
-the endpoint follow as in a URL: `?retention_mode=none&guardrail_profile=none`.
+`azure:SKU@REGION`, `vertex:MODEL@LOCATION`, `gemini:MODEL`, `openai:HOST`, `anthropic:GEO`,
+`anthropic-aws:GEO@REGION`, `mistral:HOST`, `cohere:HOST`, `openrouter:HOST`,
+`databricks:on|off`, `snowflake:VALUE[@REGION]`. Settings of the endpoint follow as in a URL:
+`?retention_mode=none&guardrail_profile=none`.
 """
 
 from __future__ import annotations
@@ -139,6 +140,14 @@ def _anthropic(body: str) -> _Parts:
     return _Parts("anthropic", model, settings={} if plain else {"inference_geo": geo})
 
 
+def _anthropic_on_aws(body: str) -> _Parts:
+    geo, _, region = body.rpartition("@")
+    if not geo:
+        raise SelectorError(f"`{body}` has no region; write `anthropic-aws:GEO@eu-central-1`")
+    settings = {} if geo == "omitted" else {"inference_geo": geo}
+    return _Parts("anthropic", source=f"aws:{region}", settings=settings)
+
+
 def _gemini(body: str) -> _Parts:
     return _Parts("gcp", body)
 
@@ -156,6 +165,7 @@ def _snowflake(body: str) -> _Parts:
 _READERS: Mapping[str, Callable[[str], _Parts]] = MappingProxyType(
     {
         "anthropic": _anthropic,
+        "anthropic-aws": _anthropic_on_aws,
         "aws": _region("aws"),
         "azure": _azure,
         "bedrock": _bedrock,

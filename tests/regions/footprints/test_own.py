@@ -69,3 +69,12 @@ def test_what_the_call_moves_is_added(catalog: Catalog, now: float) -> None:
     stored = ask(catalog, now, Call("responses", movers=frozenset({"stored"})))
     assert stored.retain.places(catalog.atlas).ids == ("self:fra1",)
     assert stored.process.is_known
+
+
+def test_rented_machines_are_within_reach_of_the_cloud_s_owner(
+    catalog: Catalog, now: float
+) -> None:
+    rented = ask(catalog, now, source="aws:eu-central-1")
+    assert rented.process.ids == ("aws:eu-central-1",)
+    assert rented.operate.codes == ("DE", "LU", "US")
+    assert rented.retain.is_nothing
