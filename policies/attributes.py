@@ -202,8 +202,8 @@ def _checked(
     for value in one.values:
         if value not in declaration.values:
             raise AttributeUnknown(
-                f"attribute `{one.name}` has no value `{value[:64]}`"
-                f"{nearest(value, declaration.values)}"
+                # The value is the sender's own text: it is never repeated.
+                f"attribute `{one.name}` has no such value{nearest(value, declaration.values)}"
             )
     return Supplied(one.name, one.values, source)
 

@@ -37,12 +37,12 @@ class Request(Strict):
     app: str | None = None
     model: str
     purpose: Literal["interactive", "batch", "shadow", "probe"] = "interactive"
-    headers: Values = {}
-    body: Values = {}
-    key: Values = {}
-    token: Values = {}
-    operator: Values = {}
-    classifiers: Mapping[str, Values] = {}
+    headers: Values = Field(default_factory=dict)
+    body: Values = Field(default_factory=dict)
+    key: Values = Field(default_factory=dict)
+    token: Values = Field(default_factory=dict)
+    operator: Values = Field(default_factory=dict)
+    classifiers: Mapping[str, Values] = Field(default_factory=dict)
     opened: Words = ()
     movers: Words = ()
 
@@ -58,7 +58,7 @@ class World(Strict):
     clock: Literal["right", "behind", "unknown"] = "right"
     router: str | None = None
     down: Words = ()
-    widened: Mapping[str, Words] = {}
+    widened: Mapping[str, Words] = Field(default_factory=dict)
 
 
 class Expect(Strict):
@@ -66,7 +66,7 @@ class Expect(Strict):
 
     endpoints: Words | None = None
     refused: str | None = None
-    excluded: Values = {}
+    excluded: Values = Field(default_factory=dict)
     applied: Words | None = None
     because: Words = ()
     unknown: Words | None = None

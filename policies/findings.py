@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from functools import cached_property
 
 from policies.attributes import Attributes, Supplied, gather
-from policies.conditions import Candidate
+from policies.conditions import ALWAYS, Candidate
 from policies.eligibility import Eligible, Excluded, Reason, judge
 from policies.engine import Ask, Decision, decide
 from policies.model import Model, Policy, Tenant
@@ -73,6 +73,13 @@ class Scene:
             name: decide(self.policy, Ask(name, None, self.attributes(tenant)), self.now)
             for name, tenant in self.policy.tenants.items()
         }
+
+    @cached_property
+    def loosest(self) -> Mapping[str, Decision]:
+        """Per tenant, what no request can exceed: the grant and the unconditional rules."""
+        always = tuple(rule for rule in self.policy.rules if rule.condition == ALWAYS)
+        bare = replace(self.policy, rules=always)
+        return {name: decide(bare, Ask(name), self.now) for name in self.policy.tenants}
 
     def attributes(self, tenant: Tenant) -> Attributes:
         """What is known of a request of this tenant that says nothing."""

@@ -63,7 +63,7 @@ def _why(scene: Scene, tenant: Tenant, model: Model) -> str:
 
 def open_ended(scene: Scene) -> Iterator[Finding]:
     """`global.` profiles, and others without a closed list, in a bounded tenant's model."""
-    for name, decision in scene.silent.items():
+    for name, decision in scene.loosest.items():
         tenant = scene.policy.tenants[name]
         if decision.denied:
             continue

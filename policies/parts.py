@@ -148,17 +148,17 @@ class Parts:
         return self._places, self._countries
 
     def _boundary(self, name: str, entry: Entry) -> None:
-        places = self.attempt(entry, lambda: self.places.read(entry.value, entry.path))
-        if places is None:
+        countries = _readable(lambda: self.countries.read(entry.value, entry.path))
+        if countries is not None:
+            self._countries[name] = countries  # else it names places: not for `operate`
+        places = _readable(lambda: self.places.read(entry.value, entry.path))
+        if places is not None:
+            self._places[name] = places
+        elif countries is None:
+            self.attempt(entry, lambda: self.places.read(entry.value, entry.path))
             # Its users get no second error: it stands for nowhere while errors are collected.
             self._places[name] = always(self.atlas.nowhere())
             self._countries[name] = always(Countries(0))
-            return
-        self._places[name] = places
-        try:
-            self._countries[name] = self.countries.read(entry.value, entry.path)
-        except Refused:
-            return  # it names places that are no countries: not for the `operate` axis
 
     def _fail_cycle(self, waiting: Mapping[str, Entry]) -> None:
         for name, entry in waiting.items():
@@ -273,6 +273,13 @@ class Parts:
             retain & ending(retain.values[0], config.until, nowhere),
             operate & ending(operate.values[0], config.until, Countries(0)),
         )
+
+
+def _readable(read: Callable[[], T]) -> T | None:
+    try:
+        return read()
+    except Refused:
+        return None
 
 
 def _limits(config: LimitsConfig) -> Limits:

@@ -410,7 +410,7 @@ FAST = (
     Mutant(
         "judge: assurances are not asked for",
         judging.Judge.judge,
-        "allowed.require\n            or",
+        "allowed.require\n        or",
         "",
     ),
     Mutant("judge: obligations are not looked at", judging.Judge.judge, "or obligations.held", ""),

@@ -224,7 +224,8 @@ def make_operate(rnd: Random) -> MadeOperate:
 
 def make_condition(rnd: Random, depth: int = 2, under_not: bool = False) -> Condition:
     if depth == 2 and chance(rnd, 15):
-        return Not(_make_leaf(rnd, under_not=True))
+        decided = Is("consent", frozenset(rnd.choice("xyz")))
+        return Not(decided if chance(rnd, 50) else _make_leaf(rnd, under_not=True))
     if depth == 0 or chance(rnd, 45):
         return _make_leaf(rnd, under_not)
     how = rnd.randrange(4)

@@ -66,7 +66,7 @@ def test_a_value_from_anyone_else_is_refused_never_a_claim(source: str) -> None:
     ("said", "message"),
     [
         (Supplied("dat", ("health",), "header"), "`dat` is not declared; did you mean `data`?"),
-        (Supplied("data", ("heath",), "header"), "no value `heath`; did you mean `health`?"),
+        (Supplied("data", ("heath",), "header"), "no such value; did you mean `health`?"),
         (Supplied("data", (), "header"), "without a readable value"),
     ],
 )

@@ -13,10 +13,11 @@ from tests.laws.worlds import NOWS, World, chance, law, make_ask, make_world
 
 def equal(rnd: Random) -> None:
     world = make_world(rnd)
-    if chance(rnd, 60):  # plain rules, so that the fast path is taken
-        world = world.with_rules(
-            replace(r, require=frozenset(), obligations=()) for r in world.policy.rules
-        )
+    # Plain rules now and then, so that the fast path is taken.
+    if chance(rnd, 50):
+        world = world.with_rules(replace(r, require=frozenset()) for r in world.policy.rules)
+    if chance(rnd, 50):
+        world = world.with_rules(replace(r, obligations=()) for r in world.policy.rules)
     compare(world, rnd)
 
 
