@@ -52,6 +52,11 @@ def loaded(baseline: str, rules: str | None = None) -> Policy:
     return load([PolicyFile("main.yaml", baseline.encode())], more).policy
 
 
+def loading(baseline: str) -> Loaded:
+    """The same with its catalog."""
+    return load([PolicyFile("main.yaml", baseline.encode())])
+
+
 def errors(baseline: str, rules: str | None = None) -> list[str]:
     """What loading says is wrong, one message each, with its place."""
     with pytest.raises(DocumentErrors) as caught:

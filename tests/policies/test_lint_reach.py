@@ -1,0 +1,118 @@
+"""Each check of what can be reached, on a small fleet."""
+
+from policies.findings import Scene, Severity
+from policies.lint_reach import (
+    endpoints_nobody_uses,
+    models_without_places,
+    open_ended,
+    preferences,
+    rules_nobody_serves,
+    silence,
+    stores,
+    unknown_facts,
+)
+from tests.policies.samples import NOW, loading
+
+FLEET = """\
+regions: {self:fra1: {country: DE}, self:zrh1: {country: CH}, self:iad1: {country: US}}
+endpoints:
+  fra: {kind: vllm, model: m, region: self:fra1, operate: DE, retain: nothing}
+  fra2: {kind: vllm, model: m, region: self:fra1, operate: DE, retain: nothing}
+  zrh: {kind: vllm, model: m, region: self:zrh1, operate: CH, retain: nothing}
+  iad: {kind: vllm, model: m, region: self:iad1, operate: US, retain: nothing}
+  wild: {kind: bedrock, source: eu-central-1, model: global.anthropic.claude-sonnet-4-6, retention_mode: none}
+"""  # noqa: E501
+
+
+def scene(more: str, now: float = NOW, **stores_at: str) -> Scene:
+    loaded = loading(FLEET + more)
+    return Scene(loaded.policy, loaded.catalog, now, stores=stores_at)
+
+
+def pool(*endpoints: str, grant: str = "EU", more: str = "") -> str:
+    listed = ", ".join(endpoints)
+    return (
+        f"models: {{m1: {{tiers: {{large: [{listed}]}}}}}}\n"
+        f"tenants: {{t: {{grant: {{process: {grant}}}}}}}\n{more}"
+    )
+
+
+def test_what_silence_reaches() -> None:
+    found = list(silence(scene(pool("fra", "iad"))))
+    assert found[0].message == "tenant `t`: a request that says nothing may reach m1: fra"
+
+
+def test_models_without_places() -> None:
+    codes = {
+        endpoints: [f.code for f in models_without_places(scene(pool(*endpoints)))]
+        for endpoints in (("iad",), ("fra", "iad"), ("fra", "fra2"))
+    }
+    assert codes == {
+        ("iad",): ["model_unserved"],
+        ("fra", "iad"): ["no_fallback"],
+        ("fra", "fra2"): ["single_point_of_failure"],
+    }
+    assert list(models_without_places(scene(pool("fra", "zrh", grant="EU + CH")))) == []
+    why = next(iter(models_without_places(scene(pool("iad"))))).message
+    assert "`iad`: the call may be processed in self:iad1" in why
+
+
+def test_a_global_profile_in_a_pool_of_the_eu() -> None:
+    found = list(open_ended(scene(pool("fra", "wild"))))
+    assert [(f.code, f.severity) for f in found] == [("open_ended_in_boundary", Severity.ERROR)]
+    message = found[0].message
+    assert "global.anthropic.claude-sonnet-4-6" in message  # the profile
+    assert "elsewhere:aws" in message  # where it may go
+    assert "main.yaml:9:11" in message  # the line that forbids it
+    assert list(open_ended(scene(pool("fra", "wild", grant="worldwide")))) == []
+
+
+def test_endpoints_nobody_uses() -> None:
+    found = {
+        (f.code, f.message.split("`")[1]) for f in endpoints_nobody_uses(scene(pool("fra", "iad")))
+    }
+    assert found == {
+        ("endpoint_unused", "fra2"),
+        ("endpoint_unused", "zrh"),
+        ("endpoint_unused", "wild"),
+        ("endpoint_unreachable", "iad"),
+    }
+
+
+def test_rules_nobody_serves() -> None:
+    rules = (
+        "rules: [{name: jp, process_within: JP}, {name: ch, operated_by: CH},"
+        " {name: b, require: baa}, {name: o, obligations: no_batch}]"
+    )
+    found = list(rules_nobody_serves(scene(pool("fra", more=rules))))
+    assert [f.message.split("`")[1] for f in found] == ["jp", "b"]
+
+
+def test_unknown_facts_and_those_that_age() -> None:
+    more = (
+        "  dim: {kind: vllm, model: m, region: self:fra1}\n"
+        "  far: {kind: bedrock, source: eu-central-1, model: eu.unheard.of, retention_mode: none}\n"
+    )
+    loaded = loading(FLEET + more)
+    found = list(unknown_facts(Scene(loaded.policy, loaded.catalog, NOW)))
+    by_name = {f.message.split("`")[1]: f for f in found if f.code == "footprint_unknown"}
+    assert "retain, operate not known" in by_name["dim"].message
+    assert by_name["dim"].severity is Severity.NOTE
+    assert by_name["far"].severity is Severity.ERROR
+    fresh = Scene(loaded.policy, loaded.catalog, 1_796_000_000.0)
+    soon = Scene(loaded.policy, loaded.catalog, 1_796_000_000.0 + 70 * 86_400.0)
+    assert "fact_ages" not in {f.code for f in unknown_facts(fresh)}
+    assert "fact_ages" in {f.code for f in unknown_facts(soon)}
+
+
+def test_preferences_at_odds() -> None:
+    odd = "rules: [{name: a, prefer: [CH, EU]}, {name: b, prefer: [EU, CH]}]"
+    even = "rules: [{name: a, prefer: [CH, EU]}, {name: b, prefer: [CH]}]"
+    found = list(preferences(scene(pool("fra", "zrh", grant="EU + CH", more=odd))))
+    assert [f.code for f in found] == ["prefer_conflict"]
+    assert list(preferences(scene(pool("fra", "zrh", grant="EU + CH", more=even)))) == []
+
+
+def test_stores_lie_where_everything_may_be_retained() -> None:
+    found = list(stores(scene(pool("fra"), log="aws:us-east-1", state="aws:eu-west-1")))
+    assert [f.message.split("`")[1] for f in found] == ["log"]
