@@ -11,6 +11,7 @@ from typing import Final
 import orjson
 
 from router.errors import RequestError
+from router.providers.bodies import refuse_duplicates
 
 MAX_HEADER: Final = 8192
 
@@ -75,8 +76,9 @@ def parse(raw: bytes) -> Mapping[str, object]:
     """The body as a JSON object: the one parse of a request.
 
     Raises:
-        RequestError: no JSON, no UTF-8, too deep, or not an object. The parser's words
-            about the place of the fault hold none of the body's text.
+        RequestError: no JSON, no UTF-8, too deep, not an object, or an object in it that has
+            one key twice: what is decided on must be what every parser after us reads. The
+            parser's words about the place of the fault hold none of the body's text.
     """
     if not raw:
         raise RequestError("invalid_json", "the body is empty; send a JSON object")
@@ -87,6 +89,7 @@ def parse(raw: bytes) -> Mapping[str, object]:
         raise RequestError("invalid_json", f"the body is no valid JSON, at {where}") from None
     if not isinstance(body, dict):
         raise RequestError("invalid_request", "the body must be a JSON object")
+    refuse_duplicates(raw)
     return body
 
 

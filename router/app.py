@@ -167,7 +167,10 @@ class Router:
             from router import public  # FastAPI costs half a second; inference needs none of it
 
             self._public = public.build(self.live)
-        await self._public(scope, receive, send)
+        try:
+            await self._public(scope, receive, send)
+        except Exception as error:  # noqa: BLE001 - answered already; its words may be a client's
+            self.live.notes["internal"] = type(error).__name__
 
     async def _tick(self) -> None:
         """Heartbeats of the log; the log itself says when one is due."""

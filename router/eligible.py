@@ -5,6 +5,7 @@ Permanent reasons only; load, health and vetoes pass and are looked at later.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -24,6 +25,8 @@ NEEDS = frozenset(
     {"feature_missing", "context_too_short", "surface_missing", "capability_not_available"}
 )
 BELOW = "tier_below_grade"
+_PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,39}|[0-9]{1,9}")
+_KIND = re.compile(r"\[[^\]]*\]?")
 
 
 @dataclass(slots=True)
@@ -142,8 +145,9 @@ def none_left(filtered: Filtered) -> RequestError:
     for one in inside:
         for code, detail in one.reasons:
             if code in CALLS:
-                message = f"`{detail}` can't be sent to any endpoint inside the boundary"
-                return RequestError(code, message, param=detail, reasons=reasons)
+                named = parameter(detail)
+                message = f"`{named}` can't be sent to any endpoint inside the boundary"
+                return RequestError(code, message, param=named, reasons=reasons)
     if all(set(one.codes) == {BELOW} for one in inside):
         message = "the model's tier asked for has no endpoint inside the boundary"
         return RequestError("tier_outside_boundary", message, reasons=reasons)
@@ -151,8 +155,18 @@ def none_left(filtered: Filtered) -> RequestError:
     return RequestError("capability_not_available", message, reasons=reasons)
 
 
+def parameter(path: str) -> str:
+    """A parameter's path as its sender may see it again: plain names, never a value."""
+    found = _KIND.sub("", path)
+    return found if all(_PLAIN.fullmatch(part) for part in found.split(".")) else "a parameter"
+
+
 def _shown(left: Left) -> list[str]:
-    return [f"{code}: {detail}" if detail else code for code, detail in left.reasons]
+    found = []
+    for code, detail in left.reasons:
+        told = parameter(detail) if code in CALLS | NEEDS and detail else detail
+        found.append(f"{code}: {told}" if told else code)
+    return found
 
 
 def _outside(filtered: Filtered) -> str:

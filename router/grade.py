@@ -38,5 +38,8 @@ def asked_tier(value: bytes | None) -> Tier | None:
         return None
     try:
         return Tier.named(value.decode("latin-1").strip().lower())
-    except ValueError as error:
-        raise RequestError("invalid_header", str(error), param="x-domicile-tier") from None
+    except ValueError:
+        known = ", ".join(tier.label for tier in Tier)
+        raise RequestError(
+            "invalid_header", f"`{HEADER.decode()}` must be one of {known}", param=HEADER.decode()
+        ) from None

@@ -15,6 +15,7 @@ import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
+from urllib.parse import quote
 
 import orjson
 
@@ -152,18 +153,38 @@ def _targets(
 def _replicas(
     endpoint: Endpoint, provider: Provider, environment: Mapping[str, str], base: Path
 ) -> dict[str, Target]:
+    urls = tuple(_url(endpoint.name, url, environment, base) for url in endpoint.urls)
     try:
         provider.check(endpoint)
     except Misconfigured as error:
         raise ConfigError(f"endpoint `{endpoint.name}`: {error}") from None
     secret = credential(endpoint.name, endpoint.credentials, environment, base)
-    if endpoint.self_operated and not endpoint.urls:
+    if endpoint.self_operated and not urls:
         return {}  # found by discovery, once it has looked
-    urls = endpoint.urls or ("",)
+    urls = urls or ("",)
     names = (
         [endpoint.name] if len(urls) == 1 else [f"{endpoint.name}/{n}" for n in range(len(urls))]
     )
     return {name: Target(url, secret) for name, url in zip(names, urls, strict=True)}
+
+
+def _url(endpoint: str, written: str, environment: Mapping[str, str], base: Path) -> str:
+    """A URL to call. Its host is written out, since it decides the place; a query is where some
+    gateways take their key, so each value in it is a reference, like every secret."""
+    address, _, query = written.partition("?")
+    pairs = [pair.partition("=") for pair in query.split("&") if pair]
+    if "#" in written or "@" in address or not all(_is_reference(v) for _, _, v in pairs):
+        raise ConfigError(
+            f"endpoint `{endpoint}`: its url holds a user name, a fragment, or a query with a "
+            "value written out; give keys by reference, as `https://HOST/v1?key=env:NAME`"
+        )
+    found = [(n, resolve(v, environment, base).decode("utf-8", "replace")) for n, _, v in pairs]
+    shown = "&".join(f"{quote(name)}={quote(value, safe='')}" for name, value in found)
+    return f"{address}?{shown}" if shown else address
+
+
+def _is_reference(value: str) -> bool:
+    return value.startswith(("env:", "file:"))
 
 
 def _agree(config: Config, policy: Policy, keys: KeyRing) -> None:

@@ -6,7 +6,8 @@ in front of it, against `Exchange`.
 
 from __future__ import annotations
 
-from typing import Annotated
+from importlib.metadata import version
+from typing import Annotated, Any
 
 from fastapi import Depends, FastAPI, Request
 from fastapi.exceptions import RequestValidationError
@@ -22,6 +23,7 @@ from router.errors import RequestError
 from router.live import Live
 from router.misdirection import direct
 from router.reading_records import RecordView, read_record
+from router.surfaces import described
 
 
 class ModelCard(BaseModel):
@@ -72,13 +74,35 @@ def _key(request: Request) -> Principal | Home:
 Holder = Annotated[Principal | Home, Depends(_key)]
 
 
+class Application(FastAPI):
+    """FastAPI whose document lists the inference routes too. Its pages for people would load
+    scripts from elsewhere, so there are none: `/openapi.json` is read by any client."""
+
+    def openapi(self) -> dict[str, Any]:
+        """The OpenAPI document, made once."""
+        if self.openapi_schema is None:
+            made = super().openapi()
+            made["paths"] = {**described.paths(), **made["paths"]}
+            made.setdefault("components", {})["securitySchemes"] = dict(described.SECURITY)
+        return self.openapi_schema or {}
+
+
 def build(live: Live) -> FastAPI:
     """The public application."""
-    app = FastAPI(title="Domicile", docs_url=None, redoc_url=None, openapi_url="/openapi.json")
+    app = Application(
+        title="Domicile",
+        description="One OpenAI-compatible endpoint; each request is processed where it may be.",
+        version=version("domicile"),
+        docs_url=None,
+        redoc_url=None,
+        openapi_url="/openapi.json",
+        redirect_slashes=False,
+    )
     app.state.live = live
     app.add_exception_handler(RequestError, _refused)
     app.add_exception_handler(HTTPException, _http)
     app.add_exception_handler(RequestValidationError, _invalid)
+    app.add_exception_handler(Exception, _internal)
     _health(app, live)
     _models(app, live)
     _records(app, live)
@@ -181,6 +205,11 @@ async def _invalid(request: Request, error: Exception) -> JSONResponse:
         raise error
     where = ".".join(str(part) for part in error.errors()[0]["loc"])
     return JSONResponse(RequestError("invalid_request", f"`{where}` can't be read").body(), 400)
+
+
+async def _internal(request: Request, error: Exception) -> JSONResponse:
+    told = RequestError("internal", "something went wrong here")
+    return JSONResponse(told.body(), told.status)
 
 
 _HTTP_CODES = {404: "not_found", 405: "method_not_allowed"}

@@ -7,13 +7,21 @@ rules, candidates, footprints) is interned, so that it is written once per segme
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
+from typing import Final
+
+import orjson
 
 from policies.engine import Allowed, Decision
+from regions.footprints.parameters import tables
 from router.audit.entry import Entry, Interned, Json
+from router.eligible import CALLS
 from router.errors import RequestError
 from router.settling import Ended
 from router.types import Admitted, Arrival, Attempt, Candidacy, Decided, Filtered, Plan
+
+PLACE: Final = "parameter_changes_place"
+"""Its details are names of our own lists, whatever the client sent."""
 
 
 class Scribe:
@@ -126,16 +134,15 @@ class Scribe:
         return known or self._once(key, _allowed(decision, common))
 
     def _candidates(self, filtered: Filtered) -> Json:
+        # A parameter that no table lists has a name of the client's making: it stays out.
+        surface = filtered.graded.decided.classified.admitted.call.surface
+        listed = tables()[surface].request.keys
         shown: dict[str, Json] = {
-            left.endpoint: [
-                f"{code}: {detail}" if detail else code for code, detail in left.reasons
-            ]
+            left.endpoint: [_reason(code, detail, listed) for code, detail in left.reasons]
             for left in filtered.excluded
         }
         shown |= {c.endpoint.name: "eligible" for c in filtered.eligible}
-        excluded = tuple((left.endpoint, left.reasons) for left in filtered.excluded)
-        eligible = tuple(c.endpoint.name for c in filtered.eligible)
-        return self._once(("candidates", eligible, excluded), shown)
+        return self._once(("candidates", orjson.dumps(shown)), shown)
 
     def _attributes(self, decided: Decided) -> Json:
         attributes = decided.classified.attributes
@@ -188,6 +195,13 @@ class Scribe:
                 self._shared.clear()
             known = self._shared[key] = Interned(value)
         return known
+
+
+def _reason(code: str, detail: str, listed: Container[str]) -> str:
+    """A reason with its detail, unless the detail may be a client's own word."""
+    if not detail or (code in CALLS and code != PLACE and detail not in listed):
+        return code
+    return f"{code}: {detail}"
 
 
 def _allowed(decision: Decision, common: Allowed) -> dict[str, Json]:

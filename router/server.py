@@ -15,10 +15,10 @@ import uvicorn
 from router import admin
 from router.app import Asgi, Clocks, Router
 from router.config import ConfigError
+from router.door import Door
 from router.transport.messages import Transport
 
 KEEP_ALIVE = 75
-HEADER_LIMIT = 64 << 10
 
 
 def bind(address: tuple[str, int], what: str) -> socket.socket:
@@ -57,7 +57,7 @@ def listener(app: Asgi) -> Listener:
     config = uvicorn.Config(
         app,
         loop="none",
-        http="httptools",
+        http=Door,
         ws="none",
         lifespan="off",
         log_config=None,
@@ -65,7 +65,6 @@ def listener(app: Asgi) -> Listener:
         server_header=False,
         date_header=True,
         timeout_keep_alive=KEEP_ALIVE,
-        h11_max_incomplete_event_size=HEADER_LIMIT,
     )
     return Listener(config)
 

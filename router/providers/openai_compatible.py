@@ -125,10 +125,13 @@ class OpenAiCompatible:
 def path_of(url: str, surface: str) -> str:
     """The path to ask at: below the URL's own path, or below `/v1` when it has none.
 
+    A query in the URL is kept: some gateways take their key there.
+
     Raises:
         RequestError: `capability_not_available`, the surface is not OpenAI's.
     """
     if surface not in _PATHS:
         raise RequestError("capability_not_available", f"`{surface}` can't be asked for here")
-    root = urlsplit(url).path.rstrip("/") or "/v1"
-    return root + _PATHS[surface]
+    parts = urlsplit(url)
+    root = parts.path.rstrip("/") or "/v1"
+    return root + _PATHS[surface] + (f"?{parts.query}" if parts.query else "")

@@ -1,0 +1,127 @@
+"""The HTTP/1.1 parser in front of every route: what no route sees is refused here.
+
+A request that is no HTTP, or whose head has no end, gets the same error shape as any other.
+Nothing that came over the wire is repeated, and nothing unread is kept beyond fixed bounds.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import httptools
+import orjson
+from uvicorn.protocols.http.httptools_impl import (
+    STATUS_LINE,
+    HttpToolsProtocol,
+    RequestResponseCycle,
+)
+
+from router.errors import RequestError
+
+HEAD_LIMIT: Final = 64 << 10
+"""Bytes of a request's line and headers together, and of a trailer or chunk head."""
+FIELDS_LIMIT: Final = 256
+"""Header lines of one request, trailers included."""
+WASTE_LIMIT: Final = 64 << 20
+"""Bytes of a body read and dropped after its request was refused, so that the client hears it."""
+
+
+class HeadTooLarge(Exception):
+    """A head above the limits; ends the connection."""
+
+
+class Door(HttpToolsProtocol):
+    """uvicorn's protocol with bounds, errors as JSON, and no trailer taken for a header."""
+
+    _size = 0
+    _fields = 0
+    _since = 0
+    _wasted = 0
+    _in_head = False
+    _too_large = False
+
+    def data_received(self, data: bytes) -> None:
+        """Bytes came. A parser that reports nothing for long is holding an endless element."""
+        self._unset_keepalive_if_required()
+        self._since += len(data)
+        try:
+            self.parser.feed_data(data)
+        except httptools.HttpParserUpgrade:
+            return  # not offered: the request is answered as it stands
+        except httptools.HttpParserError:
+            self._refuse()
+            return
+        if self._since > HEAD_LIMIT + len(data):
+            self._too_large = True
+            self._refuse()
+
+    def on_message_begin(self) -> None:
+        """A request begins."""
+        self._size = self._fields = self._since = self._wasted = 0
+        self._in_head = True
+        super().on_message_begin()
+
+    def on_url(self, url: bytes) -> None:
+        """A piece of the request line."""
+        self._grow(len(url))
+        super().on_url(url)
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """A header; after the head it is a trailer, which nothing here reads."""
+        self._fields += 1
+        self._since = 0
+        self._grow(len(name) + len(value))
+        if self._in_head:
+            super().on_header(name, value)
+
+    def on_headers_complete(self) -> None:
+        """The head is whole."""
+        self._in_head = False
+        super().on_headers_complete()
+
+    def on_body(self, body: bytes) -> None:
+        """A piece of the body; what comes after the answer is dropped, up to a bound."""
+        self._since = 0
+        if self.cycle.response_complete:
+            self._wasted += len(body)
+            if self._wasted > WASTE_LIMIT:
+                self.transport.close()
+            return
+        super().on_body(body)
+
+    def on_message_complete(self) -> None:
+        """The request is whole."""
+        self._since = 0
+        super().on_message_complete()
+
+    def _grow(self, size: int) -> None:
+        self._size += size
+        if self._size > HEAD_LIMIT or self._fields > FIELDS_LIMIT:
+            self._too_large = True
+            raise HeadTooLarge
+
+    def _refuse(self) -> None:
+        """Say so once, then close; never in the middle of an answer that has begun."""
+        if self.transport.is_closing():
+            return
+        cycle: RequestResponseCycle | None = self.cycle
+        if cycle is None or cycle.response_complete:
+            self.transport.write(refusal(too_large=self._too_large))
+        self.transport.close()
+
+
+def refusal(*, too_large: bool) -> bytes:
+    """The whole answer to bytes that are no acceptable request."""
+    if too_large:
+        error = RequestError(
+            "headers_too_large",
+            f"the request's head is above {HEAD_LIMIT} bytes or {FIELDS_LIMIT} headers: send less",
+        )
+    else:
+        error = RequestError("invalid_http", "this is no valid HTTP/1.1 request")
+    body = orjson.dumps(error.body())
+    head = (
+        b"content-type: application/json\r\ncontent-length: %d\r\n"
+        b"x-should-retry: false\r\nconnection: close\r\n\r\n"
+    )
+    return STATUS_LINE[error.status] + head % len(body) + body
