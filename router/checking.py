@@ -4,8 +4,9 @@ Each part is read by itself, so that one fault doesn't hide another:
 1. `domicile.yaml`: without it there is nothing further to look at;
 2. variables named `DOMICILE_…` that nobody reads: they would look as if they worked;
 3. the policy files; 4. the keys; 5. the log's signing key;
-6. all of it together, as `serve` loads it.
-Lint, cases and proofs over the loaded policy join after 6.
+6. all of it together, as `serve` loads it;
+7. lint over what was loaded, with the places of everything the router writes to.
+Proofs join after 7.
 """
 
 from __future__ import annotations
@@ -18,6 +19,9 @@ from typing import Final
 
 from pydantic import BaseModel
 
+from policies.findings import Finding, Severity
+from policies.lint import lint
+from policies.loader import Loaded
 from policies.loader import load as load_policy
 from regions.document import Document, DocumentErrors, Tree, validate
 from regions.places import PlaceError
@@ -46,11 +50,15 @@ class Setting:
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """All that is wrong, or the snapshot when nothing is."""
+    """All that is wrong; the snapshot when it could be loaded.
+
+    `findings` are lint's, errors first; its errors are among the `problems` too.
+    """
 
     problems: tuple[str, ...]
     settings: tuple[Setting, ...] = ()
     snapshot: Snapshot | None = None
+    findings: tuple[Finding, ...] = ()
 
 
 def check(path: Path, environment: Mapping[str, str], now: float) -> Checked:
@@ -73,7 +81,27 @@ def check(path: Path, environment: Mapping[str, str], now: float) -> Checked:
         return Checked(tuple(dict.fromkeys(problems)), found)
     together: list[Snapshot] = []
     problems += _tried(lambda: together.append(load_snapshot(path, environment, now)))
-    return Checked(tuple(problems), found, together[0] if together else None)
+    return _linted(together[0], found, now) if together else Checked(tuple(problems), found)
+
+
+def _linted(snapshot: Snapshot, settings: tuple[Setting, ...], now: float) -> Checked:
+    """7."""
+    loaded = Loaded(snapshot.policy, snapshot.catalog)
+    findings: list[Finding] = []
+    problems = list(_tried(lambda: findings.extend(lint(loaded, now, stores(snapshot.config)))))
+    problems += [str(one) for one in findings if one.severity is Severity.ERROR]
+    return Checked(tuple(problems), settings, snapshot, tuple(findings))
+
+
+def stores(config: Config) -> Mapping[str, str]:
+    """What the router writes to → the region it lies in. Local files lie where the router does."""
+    found = {"log": config.router.region}
+    for name, section in (("log.anchor", config.log.anchor), ("log.seal", config.log.seal)):
+        if section is not None and "region" in section:
+            found[name] = section["region"]
+    if config.state is not None:
+        found["state"] = config.state.region
+    return found
 
 
 def _of_parts(config: Config, base: Path) -> Iterator[str]:

@@ -24,7 +24,7 @@ COMMANDS: Final[Mapping[str, tuple[str, str]]] = MappingProxyType(
         "footprint": ("router.cli.footprint", "Where would a call be processed, and by whom?"),
         "init": ("router.cli.init", "Write a configuration to start from."),
         "keys": ("router.cli.keys", "Make API keys."),
-        "policy": ("router.cli.policy", "Test, prove, compare and export policies."),
+        "policy": ("router.cli.policy", "Lint, test and sign policies; print their schema."),
         "regions": ("router.cli.regions", "List and show the places of the catalog."),
         "serve": ("router.cli.serve", "Run the router."),
         "simulate": ("router.cli.simulate", "Run a simulated fleet or a simulation."),

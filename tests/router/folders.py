@@ -87,3 +87,11 @@ def write(root: Path, baseline: str = BASELINE, rules: str = RULES, config: str 
 def two_continents(root: Path, rules: str = TWO_RULES) -> Box:
     """The larger of the two worlds."""
     return write(root, TWO_CONTINENTS, rules, ROUTER)
+
+
+def sound(root: Path) -> Box:
+    """The larger world without what lint refuses: tenants this router can't serve."""
+    lines = TWO_CONTINENTS.splitlines(keepends=True)
+    left = ("american", "nobody", "abroad")
+    kept = "".join(line for line in lines if not any(word in line for word in left))
+    return write(root, kept, TWO_RULES, ROUTER)

@@ -4,13 +4,14 @@ from pathlib import Path
 
 import pytest
 
-from router.checking import check, unread_variables
+from router.checking import check, stores, unread_variables
 from router.cli.init import BASELINE, CONFIG, RULES
-from tests.router.folders import AT, two_continents, write
+from router.config import load
+from tests.router.folders import AT, sound, write
 
 
 def test_a_sound_configuration_has_a_snapshot(tmp_path: Path) -> None:
-    box = two_continents(tmp_path)
+    box = sound(tmp_path)
     found = check(box.config, {}, AT)
     assert found.problems == ()
     assert found.snapshot is not None
@@ -96,3 +97,32 @@ def test_a_file_that_is_no_yaml_says_where(tmp_path: Path) -> None:
     assert "domicile.yaml:" in problem
     (problem,) = check(tmp_path / "none.yaml", {}, AT).problems
     assert "can't read" in problem
+
+
+def test_lint_joins_and_its_errors_are_problems(tmp_path: Path) -> None:
+    box = write(tmp_path)
+    found = check(box.config, {}, AT)
+    assert "no_fallback" in {one.code for one in found.findings}
+    assert found.problems == ()
+    wide = BASELINE.replace("process: EU, retain: EU", "process: FR")
+    box = write(tmp_path, wide)
+    told = check(box.config, {}, AT)
+    assert told.problems, "no model of the tenant has a place inside its grant"
+    assert told.snapshot is not None
+
+
+def test_everything_the_router_writes_to_has_a_place(tmp_path: Path) -> None:
+    more = (
+        "  anchor: {s3: acme-anchor, region: aws:eu-west-1}\n"
+        "state: {redis: env:REDIS_URL, region: aws:eu-central-1}\n"
+    )
+    text = CONFIG.replace(
+        "log: {dir: log, signing_key: file:log.key}",
+        "log:\n  dir: log\n  signing_key: file:log.key",
+    )
+    box = write(tmp_path, config=text + more)
+    assert stores(load(box.config)) == {
+        "log": "self:local",
+        "log.anchor": "aws:eu-west-1",
+        "state": "aws:eu-central-1",
+    }

@@ -1,0 +1,139 @@
+"""`domicile check`: load everything as `serve` would, and say all that is wrong at once."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from typing import TYPE_CHECKING
+
+import click
+
+from router.cli.failing import failing
+from router.cli.shown import json_option, print_json, print_table
+
+if TYPE_CHECKING:
+    from policies.model import Policy
+    from router.checking import Checked
+    from router.snapshot import Snapshot
+
+
+@click.command("check")
+@click.option("--config", "config", metavar="FILE", help="Configuration file.")
+@click.option("--effective", is_flag=True, help="Show every setting in force and its source.")
+@json_option
+@failing
+def command(config: str | None, effective: bool, as_json: bool) -> None:
+    """Check the configuration and policies, all errors at once.
+
+    \b
+    Reads every file as `serve` does and shows what each grant means. Nothing is
+    opened, written or sent.
+
+    \b
+    Examples:
+      domicile check
+      domicile check --config /etc/domicile/domicile.yaml --effective
+
+    Exit codes: 0 all is well, 1 something is wrong: each with its file and line, 2 usage.
+    """  # noqa: D301
+    from router.checking import check
+    from router.config import find
+
+    path = find(config, os.environ)
+    found = check(path, os.environ, time.time())
+    if as_json:
+        print_json(_json(found))
+    else:
+        _show(found, effective)
+        for problem in found.problems:
+            click.echo(f"error: {problem}", err=True)
+        ending = f"{len(found.problems)} errors" if found.problems else "ok"
+        click.echo(f"check: {ending} ({path})")
+    sys.exit(1 if found.problems else 0)
+
+
+def _json(found: Checked) -> dict[str, object]:
+    from router.cli.findings import finding_json
+
+    shown: dict[str, object] = {
+        "ok": not found.problems,
+        "errors": list(found.problems),
+        "findings": [finding_json(one) for one in found.findings],
+        "effective": [
+            {"setting": one.name, "value": one.value, "source": one.source}
+            for one in found.settings
+        ],
+    }
+    if found.snapshot is not None:
+        shown.update(_snapshot_json(found.snapshot))
+    return shown
+
+
+def _snapshot_json(snapshot: Snapshot) -> dict[str, object]:
+    policy = snapshot.policy
+    return {
+        "snapshot": snapshot.digest,
+        "policy": policy.digest,
+        "catalog": snapshot.catalog.digest,
+        "router": {"id": snapshot.config.router.id, "region": snapshot.region},
+        "counts": _counts(snapshot),
+        "tenants": {name: _grant_json(policy, name) for name in sorted(policy.tenants)},
+    }
+
+
+def _counts(snapshot: Snapshot) -> dict[str, int]:
+    policy = snapshot.policy
+    return {
+        "tenants": len(policy.tenants),
+        "models": len(policy.models),
+        "endpoints": len(policy.endpoints),
+        "rules": len(policy.rules),
+        "keys": len(snapshot.keys),
+    }
+
+
+def _grant_json(policy: Policy, tenant: str) -> dict[str, str] | None:
+    words = _grant(policy, tenant)
+    return (
+        None if words is None else dict(zip(("process", "retain", "operate"), words, strict=True))
+    )
+
+
+def _grant(policy: Policy, tenant: str) -> tuple[str, str, str] | None:
+    """What a grant means now, with its defaults in place; `None` without one."""
+    from router.cli.places import boundary_text, countries_text
+
+    grant = policy.tenants[tenant].grant
+    if grant is None:
+        return None
+    now = time.time()
+    return (
+        boundary_text(grant.process.at(now)),
+        boundary_text(grant.retain.at(now)),
+        countries_text(grant.operate.at(now)),
+    )
+
+
+def _show(found: Checked, effective: bool) -> None:
+    from router.cli.findings import print_findings
+
+    if effective:
+        rows = [(one.name, one.value, one.source) for one in found.settings]
+        print_table("settings in force", ("setting", "value", "source"), rows)
+    if found.snapshot is not None:
+        _show_grants(found.snapshot)
+        print_findings(found.findings)
+
+
+def _show_grants(snapshot: Snapshot) -> None:
+    policy = snapshot.policy
+    print_table(
+        "what is granted now",
+        ("tenant", "processed in", "kept in", "operated under"),
+        [(name, *(_grant(policy, name) or ("nowhere: no grant", "-", "-")))
+         for name in sorted(policy.tenants)],
+    )  # fmt: skip
+    counts = ", ".join(f"{count} {what}" for what, count in _counts(snapshot).items())
+    click.echo(f"router `{snapshot.config.router.id}` in {snapshot.region}: {counts}")
+    click.echo(f"snapshot {snapshot.digest[:16]}, policy {policy.digest[:16]}")

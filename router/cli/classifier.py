@@ -1,0 +1,153 @@
+"""`domicile classifier`: train, measure and describe the difficulty classifier."""
+
+from __future__ import annotations
+
+import functools
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import ParamSpec, TypeVar
+
+import click
+
+from router.cli.shown import json_option, print_json, print_table
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+_FILE = click.Path(path_type=Path, dir_okay=False)
+_ROWS = click.argument("files", metavar="ROWS...", nargs=-1, required=True, type=_FILE)
+_PAIR = click.option("--pair", metavar="WEAK:STRONG", help="The two models to choose between.")
+_MODEL = click.option("--model", metavar="FILE", type=_FILE, help="Not the artifact shipped.")
+_OUTPUT = click.option("--output", metavar="FILE", type=_FILE, required=True,
+                       help="Where the new artifact goes.")  # fmt: skip
+_NAME = click.option("--name", default="local", show_default=True, help="The artifact's name.")
+
+
+def _failing(command: Callable[P, T]) -> Callable[P, T]:
+    """Exit code 1 with one line for rows and artifacts that can't be used."""
+
+    @functools.wraps(command)
+    def wrapped(*args: P.args, **kwargs: P.kwargs) -> T:
+        from classifiers.difficulty.artifact import ArtifactError
+        from classifiers.difficulty.commands import NotBetter
+        from classifiers.difficulty.dataset import RowError
+        from classifiers.difficulty.training import TooFewRows
+
+        try:
+            return command(*args, **kwargs)
+        except (ArtifactError, NotBetter, RowError, TooFewRows, OSError) as error:
+            click.echo(f"error: {error}", err=True)
+            sys.exit(1)
+
+    return wrapped
+
+
+@click.group("classifier")
+def command() -> None:
+    """Train and evaluate the difficulty classifier."""
+
+
+@command.command("evaluate")
+@_ROWS
+@_PAIR
+@_MODEL
+@click.option("--labels", type=click.IntRange(1), help="Measure with so many labels of the pair.")
+@json_option
+@_failing
+def evaluate(
+    files: tuple[Path, ...], pair: str | None, model: Path | None, labels: int | None, as_json: bool
+) -> None:
+    """Measure on labelled rows: how much of the quality gap is kept at which share of calls.
+
+    \b
+    Example:
+      domicile classifier evaluate rows.jsonl.gz --pair small:large
+
+    Exit codes: 0 measured, 1 rows or artifact can't be used, 2 usage.
+    """  # noqa: D301
+    from classifiers.difficulty import commands
+
+    found = commands.evaluate(files, pair, labels, model or commands.SHIPPED).as_json()
+    _show("evaluation", found, as_json)
+
+
+@command.command("train")
+@_ROWS
+@_OUTPUT
+@_NAME
+@json_option
+@_failing
+def train(files: tuple[Path, ...], output: Path, name: str, as_json: bool) -> None:
+    """Train every pair of the rows into a new artifact.
+
+    Exit codes: 0 written, 1 rows can't be used, 2 usage.
+    """
+    from classifiers.difficulty import commands
+
+    version = commands.train(files, output, name, tell=lambda text: click.echo(text, err=True))
+    _show("trained", {"version": version, "output": str(output)}, as_json)
+
+
+@command.command("calibrate")
+@_ROWS
+@click.option("--pair", metavar="WEAK:STRONG", required=True, help="The pair the labels are of.")
+@_MODEL
+@_OUTPUT
+@_NAME
+@json_option
+@_failing
+def calibrate(
+    files: tuple[Path, ...],
+    pair: str,
+    model: Path | None,
+    output: Path,
+    name: str,
+    as_json: bool,
+) -> None:
+    """Fit an artifact's probabilities to your own labels of one pair.
+
+    Exit codes: 0 written, 1 too few labels or rows that can't be used, 2 usage.
+    """
+    from classifiers.difficulty import commands
+
+    version = commands.calibrate(files, pair, output, model or commands.SHIPPED, name)
+    _show("calibrated", {"version": version, "output": str(output)}, as_json)
+
+
+@command.command("compare")
+@click.argument("new", type=_FILE)
+@click.argument("used", type=_FILE)
+@_ROWS
+@click.option("--activate", is_flag=True, help="Fail unless the new one is better for sure.")
+@json_option
+@_failing
+def compare(new: Path, used: Path, files: tuple[Path, ...], activate: bool, as_json: bool) -> None:
+    """Compare a NEW artifact with the one in USED on rows that neither has seen.
+
+    Exit codes: 0 compared, 1 not better (with --activate) or unusable, 2 usage.
+    """
+    from classifiers.difficulty import commands
+
+    found = commands.compare(new, used, files, activate)
+    _show("difference", {"value": found.value, "low": found.low, "high": found.high}, as_json)
+
+
+@command.command("card")
+@_MODEL
+@_failing
+def card(model: Path | None) -> None:
+    """Print the model card, in Markdown.
+
+    Exit codes: 0 printed, 1 the artifact can't be read.
+    """
+    from classifiers.difficulty import commands
+
+    click.echo(commands.card(model or commands.SHIPPED))
+
+
+def _show(title: str, found: dict[str, object], as_json: bool) -> None:
+    if as_json:
+        print_json(found)
+    else:
+        print_table(title, ("what", "value"), [(k, str(v)) for k, v in found.items()])

@@ -1,0 +1,184 @@
+"""`domicile policy`: what can be done with policy files alone."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from router.cli.failing import failing
+from router.cli.shown import json_option, print_json
+
+if TYPE_CHECKING:
+    from policies.cases import Report
+    from policies.gathered import PolicyFile
+    from policies.loader import Loaded
+
+_FILE = click.Path(path_type=Path, dir_okay=False)
+
+
+@click.group("policy")
+def command() -> None:
+    """Lint, test and sign policies; print their schema."""
+
+
+@command.command("lint")
+@click.option("--config", "config", metavar="FILE", help="Configuration file.")
+@click.option("--strict", is_flag=True, help="Warnings fail as errors do.")
+@json_option
+@failing
+def lint(config: str | None, strict: bool, as_json: bool) -> None:
+    """Say everything that looks wrong in the policy files, errors first.
+
+    \b
+    Examples:
+      domicile policy lint
+      domicile policy lint --strict --json
+
+    Exit codes: 0 no errors, 1 errors (with --strict, warnings too), 2 usage.
+    """  # noqa: D301
+    from policies.findings import Severity
+    from policies.lint import lint as run
+    from router.checking import stores
+    from router.cli.findings import finding_json
+    from router.config import find, load
+
+    path = find(config, os.environ)
+    found = run(_loaded(path), time.time(), stores(load(path)))
+    if as_json:
+        print_json([finding_json(one) for one in found])
+    else:
+        for one in found:
+            click.echo(str(one))
+    limit = Severity.WARNING if strict else Severity.ERROR
+    sys.exit(1 if any(one.severity <= limit for one in found) else 0)
+
+
+@command.command("test")
+@click.argument("files", metavar="CASES...", nargs=-1, required=True, type=_FILE)
+@click.option("--config", "config", metavar="FILE", help="Configuration file.")
+@json_option
+@failing
+def test(files: tuple[Path, ...], config: str | None, as_json: bool) -> None:
+    """Run case files against the policy: requests, their world, and what must come of them.
+
+    \b
+    Example:
+      domicile policy test cases/health.cases.yaml
+
+    Exit codes: 0 all pass, 1 a case fails or a file can't be read, 2 usage.
+    """  # noqa: D301
+    from policies.cases import Suite, run
+    from router.config import find
+
+    loaded = _loaded(find(config, os.environ))
+    reports = [(file, run(loaded, Suite.parse(_bytes(file), str(file)))) for file in files]
+    failed = sum(bool(result.problems) for _, report in reports for result in report.results)
+    if as_json:
+        print_json([_report_json(file, report) for file, report in reports])
+    else:
+        for file, report in reports:
+            _print_report(file, report)
+    sys.exit(1 if failed else 0)
+
+
+@command.command("schema")
+@failing
+def schema() -> None:
+    """Print the JSON Schema of policy files, for editors.
+
+    Exit codes: 0 printed.
+    """
+    from policies.files import policy_schema
+
+    print_json(policy_schema())
+
+
+@command.command("sign")
+@click.option("--config", "config", metavar="FILE", help="Configuration file.")
+@click.option("--key", "key", metavar="FILE", type=_FILE, required=True,
+              help="The compliance team's private key, Ed25519 in PEM.")  # fmt: skip
+@failing
+def sign(config: str | None, key: Path) -> None:
+    """Print a signature over all baseline files as they are now.
+
+    \b
+    Example:
+      domicile policy sign --key dpo.key > baseline/main.yaml.sig
+
+    Exit codes: 0 printed, 1 the key or a file can't be read, 2 usage.
+    """  # noqa: D301
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+    from cryptography.hazmat.primitives.serialization import load_pem_private_key
+
+    from policies import signatures
+    from router.config import ConfigError, find
+
+    try:
+        private = load_pem_private_key(_bytes(key), None)
+    except (ValueError, TypeError):
+        raise ConfigError(f"`{key}` is no unencrypted private key in PEM") from None
+    if not isinstance(private, Ed25519PrivateKey):
+        raise ConfigError(f"`{key}` is no Ed25519 key")
+    baseline, _ = _files(find(config, os.environ))
+    click.echo(signatures.sign(baseline, private).decode(), nl=False)
+
+
+def _files(path: Path) -> tuple[list[PolicyFile], list[PolicyFile]]:
+    """Baseline and rule files that a configuration names."""
+    from router.config import load
+    from router.loading import read_files
+
+    policies = load(path).policies
+    return read_files(policies.baseline, path.parent), read_files(policies.rules, path.parent)
+
+
+def _loaded(path: Path) -> Loaded:
+    from policies.loader import load
+
+    return load(*_files(path))
+
+
+def _bytes(path: Path) -> bytes:
+    from router.config import ConfigError
+
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise ConfigError(f"can't read `{path}`: {error.strerror}") from None
+
+
+def _report_json(file: Path, report: Report) -> dict[str, object]:
+    return {
+        "file": str(file),
+        "results": [
+            {"case": one.name, "place": str(one.mark), "ok": not one.problems,
+             "problems": list(one.problems)}
+            for one in report.results
+        ],
+        "branches": report.branches,
+        "uncovered": list(report.uncovered),
+    }  # fmt: skip
+
+
+def _print_report(file: Path, report: Report) -> None:
+    for result in report.results:
+        for problem in result.problems:
+            click.echo(f"{result.mark}: case `{result.name}`: {problem}")
+    for branch in _shown(report.uncovered):
+        click.echo(f"not covered: {branch}")
+    failed = sum(bool(result.problems) for result in report.results)
+    covered = report.branches - len(report.uncovered)
+    click.echo(
+        f"{file}: {len(report.results) - failed} of {len(report.results)} cases pass; "
+        f"{covered} of {report.branches} branches covered"
+    )
+
+
+def _shown(texts: Sequence[str], most: int = 20) -> Sequence[str]:
+    return texts if len(texts) <= most else [*texts[:most], f"… {len(texts) - most} more"]

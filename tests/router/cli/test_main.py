@@ -1,0 +1,72 @@
+"""Every command answers `--help` at once, without the libraries it may need later."""
+
+import resource
+import subprocess
+import sys
+
+import pytest
+
+from router.cli.main import COMMANDS
+from tests.router.cli.conftest import Domicile
+
+HEAVY = ("fastapi", "litellm", "sklearn", "numpy", "scipy", "botocore", "boto3", "yaml", "pydantic",
+         "uvicorn", "cryptography", "rich")  # fmt: skip
+BUDGET = 0.4
+PROBE = """\
+import sys
+from router.cli.main import main
+try:
+    main({words!r}, prog_name="domicile")
+except SystemExit as end:
+    loaded = [name for name in {heavy!r} if name in sys.modules]
+    print("LOADED", *loaded)
+    sys.exit(end.code)
+"""
+WORDS = [
+    [],
+    *([name] for name in sorted(COMMANDS)),
+    *(["audit", name] for name in ("verify", "show", "prove", "check-bundle")),
+    ["regions", "list"],
+    ["regions", "show"],
+    ["keys", "new"],
+    ["simulate", "fleet"],
+]
+
+
+@pytest.mark.parametrize("words", WORDS, ids=" ".join)
+def test_help_is_quick_and_imports_nothing_heavy(words: list[str]) -> None:
+    code = PROBE.format(words=[*words, "--help"], heavy=HEAVY)
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    ran = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False
+    )
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    assert ran.returncode == 0, ran.stderr
+    assert ran.stdout.endswith("LOADED\n"), ran.stdout.splitlines()[-1]
+    # Processor time: what else the machine does is not the program's.
+    assert after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime < BUDGET
+
+
+@pytest.mark.parametrize("name", sorted(COMMANDS))
+def test_every_command_says_what_its_exit_codes_mean(domicile: Domicile, name: str) -> None:
+    ran = domicile(name, "--help")
+    assert ran.code == 0
+    assert "Exit codes:" in ran.out or "Commands:" in ran.out
+
+
+def test_the_group_lists_every_command_with_its_line(domicile: Domicile) -> None:
+    out = " ".join(domicile("--help").out.split())
+    for name, (_, line) in COMMANDS.items():
+        assert f"{name} {line}" in out
+
+
+def test_a_word_that_is_no_command_is_a_usage_error(domicile: Domicile) -> None:
+    ran = domicile("footprnt")
+    assert ran.code == 2
+    assert "footprnt" in ran.err
+
+
+def test_version(domicile: Domicile) -> None:
+    ran = domicile("--version")
+    assert ran.code == 0
+    assert ran.out.strip()

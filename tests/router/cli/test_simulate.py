@@ -1,0 +1,58 @@
+"""`domicile simulate fleet`, as a program that runs until it is told to stop."""
+
+import json
+import signal
+import socket
+import subprocess
+import sys
+import urllib.request
+
+import pytest
+
+from tests.router.cli.conftest import Domicile
+
+START = "from router.cli.main import main; main(prog_name='domicile')"
+
+
+def test_a_fleet_serves_until_it_is_stopped() -> None:
+    words = [sys.executable, "-c", START, "simulate", "fleet", "self:fra1/a", "self:par1", "--json"]
+    words.append("--bedrock")
+    with subprocess.Popen([*words, "--model", "m"], stdout=subprocess.PIPE, text=True) as running:
+        try:
+            assert running.stdout is not None
+            told, _ = json.JSONDecoder().raw_decode(_document(running))
+            urls = {row["name"]: row["url"] for row in told["replicas"]}
+            assert set(urls) == {"self:fra1/a", "self:par1"}
+            with urllib.request.urlopen(f"{urls['self:par1']}/v1/models", timeout=10) as answer:
+                assert json.load(answer)["data"][0]["id"] == "m"
+            assert told["bedrock"].startswith("http://127.0.0.1:")
+            with urllib.request.urlopen(f"{told['control']}/fleet", timeout=10) as answer:
+                assert [row["alive"] for row in json.load(answer)] == [True, True]
+        finally:
+            running.send_signal(signal.SIGTERM)
+        assert running.wait(15) == 0
+
+
+def _document(running: "subprocess.Popen[str]") -> str:
+    """One JSON document from the program's output: it ends with a brace in column 1."""
+    assert running.stdout is not None
+    lines: list[str] = []
+    for line in running.stdout:
+        lines.append(line)
+        if line == "}\n":
+            break
+    return "".join(lines)
+
+
+def test_a_taken_port_fails(program: Domicile) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        ran = program("simulate", "fleet", f"self:fra1={taken.getsockname()[1]}")
+    assert ran.code == 1
+    assert ran.err.startswith("error: can't listen")
+
+
+@pytest.mark.parametrize("words", [("self:fra1=x",), ("=80",), ("a=70000",), ("a", "a"), ()])
+def test_usage(domicile: Domicile, words: tuple[str, ...]) -> None:
+    assert domicile("simulate", "fleet", *words).code == 2
