@@ -144,9 +144,10 @@ def unjustified(found: Iterable[Reached], log: Mapping[str, Trace]) -> Iterator[
 
 
 def _unannounced(trace: Trace, hits: Sequence[Reached]) -> Iterator[str]:
-    tried = [str(one["endpoint"]) for one in trace.tried]
+    told = [str(one["endpoint"]) for one in trace.tried]
+    tried = told or [hits[0].endpoint]  # after a crash nobody tells
     for endpoint in {hit.endpoint for hit in hits}:
-        if endpoint not in tried and trace.status != "unknown":
+        if endpoint not in told and trace.status != "unknown":
             yield f"{trace.id} ({trace.status}): {endpoint} was asked, the outcome does not say so"
         firsts: dict[str, float] = {}
         for hit in hits:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import os
 import random
+import sys
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import uvloop
 
 from router.audit.layout import Folder
 from router.audit.note import parse_checkpoint
@@ -22,9 +24,11 @@ from tests.chaos import evidence
 from tests.chaos.evidence import Reached, Trace
 from tests.chaos.world import DEADLINE, Client, Heard, Question, World, running
 
-REQUESTS = int(os.environ.get("DOMICILE_STORM_REQUESTS", "2000"))
-FULL = 20_000
-ASKING = 128
+# The whole storm is CI's; a smaller one of the same kind is everybody's.
+REQUESTS = int(
+    os.environ.get("DOMICILE_STORM_REQUESTS") or (20_000 if os.environ.get("CI") else 2_000)
+)
+ASKING = 64
 EACH_STEP = 40
 WEATHER = StormSpec(
     seed=7,
@@ -163,9 +167,7 @@ def refused(heard: list[Heard]) -> None:
 def receipts(world: World, heard: list[Heard]) -> None:
     """The log verifies, against every receipt that a client holds."""
     head = parse_checkpoint((Folder(world.log).log("eu-1").checkpoint).read_text())
-    held = [
-        Receipt("eu-1", *one.record, head.text) for one in heard if one.status == 200
-    ]
+    held = [Receipt("eu-1", *one.record, head.text) for one in heard if one.status == 200]
     verdict = verify(world.log, against=held)
     assert verdict.ok, verdict.all_findings[:5]
     assert not any(log.tail or log.torn for log in verdict.logs)
@@ -179,22 +181,18 @@ def measured(
     lost = [trace for trace in planned if trace.tried and trace.tried[0]["result"] != "ok"]
     eu_only = [one for one in heard if one.tenant in ("clinic", "narrow")]
     outside_only = [one for one in eu_only if not one.inside_alive]
-    print(
+    sys.stdout.write(
         f"\n{len(heard)} requests in {seconds:.1f} s ({len(heard) / seconds:.0f}/s), "
         f"{len(found)} upstream; first choice lost {len(lost) / len(planned):.1%}, "
         f"only outside alive {len(outside_only) / len(heard):.1%}; "
         f"{Counter(one.code for one in heard if not one.left).most_common()}, "
-        f"{sum(one.left for one in heard)} left"
-    )  # noqa: T201
+        f"{sum(one.left for one in heard)} left\n"
+    )
     assert len(lost) >= 0.3 * len(planned)
     assert len(outside_only) >= 0.1 * len(heard)
 
 
-async def test_nothing_leaves_the_boundary_in_a_storm(tmp_path: Path) -> None:
-    await storm(tmp_path, REQUESTS)
-
-
 @pytest.mark.slow
 @pytest.mark.chaos
-async def test_nothing_leaves_the_boundary_in_twenty_thousand_requests(tmp_path: Path) -> None:
-    await storm(tmp_path, FULL)
+def test_nothing_leaves_the_boundary_in_a_storm(tmp_path: Path) -> None:
+    uvloop.run(storm(tmp_path, REQUESTS))

@@ -167,7 +167,10 @@ def specs() -> dict[str, ReplicaSpec]:
 async def running(folder: Path) -> AsyncIterator[World]:
     """Start everything on loopback; stop it all at the end."""
     clock = Clock()
-    routes = {SONNET_EU: {"eu-central-1": EU_ROUTES}, SONNET_US: {"us-east-1": US_ROUTES}}
+    routes: dict[str, dict[str, tuple[str, ...]]] = {
+        SONNET_EU: {"eu-central-1": EU_ROUTES},
+        SONNET_US: {"us-east-1": US_ROUTES},
+    }
     bedrock = BedrockStub(
         BedrockSpec(BedrockWorld.of(routes), engine=ENGINE, keep_bodies=True), wall=clock
     )
@@ -229,6 +232,9 @@ class Question:
     patience: float | None = None
 
 
+Answer = tuple[int, dict[str, str], bytes]
+
+
 class Client:
     """Asks over real sockets, with our own transport: it says exactly what was on the wire."""
 
@@ -251,7 +257,9 @@ class Client:
             return Heard(question.key, question.stream, 0, {}, shown, loop.time() - began)
         return Heard(question.key, question.stream, status, headers, body, loop.time() - began)
 
-    async def _exchange(self, question: Question, until: float) -> tuple[int, dict[str, str], bytes]:
+    async def _exchange(
+        self, question: Question, until: float
+    ) -> tuple[int, dict[str, str], bytes]:
         response = await self._transport.send(
             OutboundRequest(
                 self._origin, "POST", "/v1/chat/completions", _headers(question), _body(question)
