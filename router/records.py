@@ -41,19 +41,13 @@ class Scribe:
     def decision(self, plan: Plan) -> Entry:
         """The entry that must be durable before a byte leaves."""
         filtered = plan.ranked.filtered
-        decided = filtered.graded.decided
         body: dict[str, Json] = {
-            **self._who(decided.classified.admitted),
             "plan": [c.endpoint.name for c in plan.ranked.order],
-            "tier": filtered.graded.floor.label,
-            "grader": filtered.graded.grader,
-            "allowed": self._allowed(decided.decision),
-            "candidates": self._candidates(filtered),
-            "attributes": self._attributes(decided),
+            "allowed": self._allowed(filtered.graded.decided.decision),
         }
         if plan.good_until is not None:
             body["good_until"] = int(plan.good_until)
-        return Entry("decision", plan.id, plan.arrival.at, body)
+        return Entry("decision", plan.id, plan.arrival.at, body, self._common(filtered))
 
     def attempt(self, plan: Plan, candidacy: Candidacy, number: int, now: float) -> Entry:
         """The entry of a second or later attempt, durable before it is sent."""
@@ -64,34 +58,27 @@ class Scribe:
         """How it went, from what was called."""
         body: dict[str, Json] = {
             "status": ended.status,
-            "attempts": [self._attempt(one) for one in ended.attempts],
+            "attempts": [_attempt(one, id_) for one in ended.attempts],
             "millis": ended.millis,
         }
-        if ended.candidacy is not None:
-            body["endpoint"] = ended.candidacy.endpoint.name
-            body["ran"] = self._footprint(ended.candidacy)
-            body["place"] = "not observable" if ended.place is None else ended.place
         if ended.usage is not None:
             body["tokens"] = list(ended.usage)
         if ended.estimated:
             body["estimated"] = True
         if ended.micro_dollars is not None:
             body["cost"] = ended.micro_dollars
-        return Entry("outcome", id_, now, body)
+        ran = None if ended.candidacy is None else self._ran(ended.candidacy, ended.place)
+        return Entry("outcome", id_, now, body, ran)
 
     def refusal(self, error: RequestError, at: Decided | Filtered) -> Entry:
         """A request that ended before anything was sent."""
         decided = at.graded.decided if isinstance(at, Filtered) else at
-        admitted = decided.classified.admitted
+        arrival = decided.classified.admitted.arrival
         body: dict[str, Json] = {
-            **self._who(admitted),
             "code": error.code,
             "allowed": self._allowed(decided.decision),
-            "attributes": self._attributes(decided),
         }
-        if isinstance(at, Filtered):
-            body["candidates"] = self._candidates(at)
-        return Entry("refusal", admitted.arrival.id, admitted.arrival.at, body)
+        return Entry("refusal", arrival.id, arrival.at, body, self._common(at))
 
     def misdirected(
         self, arrival: Arrival, key: str, target: str | None, when: str, now: float
@@ -102,12 +89,29 @@ class Scribe:
 
     # ----------------------------------------------------------------------------------
 
+    def _common(self, at: Decided | Filtered) -> Interned:
+        """What requests of one kind have in common: who asks, what is known, who is in."""
+        decided = at.graded.decided if isinstance(at, Filtered) else at
+        admitted = decided.classified.admitted
+        shown: dict[str, Json] = {
+            "who": self._who(admitted),
+            "snapshot": admitted.arrival.snapshot.digest,
+            "attributes": _attributes(decided),
+        }
+        if isinstance(at, Filtered):
+            shown |= {
+                "tier": at.graded.floor.label,
+                "grader": at.graded.grader,
+                "candidates": _candidates(at),
+            }
+        return self._once(orjson.dumps(shown), shown)
+
     def _who(self, admitted: Admitted) -> dict[str, Json]:
         principal = admitted.authenticated.principal
         arrival = admitted.arrival
         model = admitted.asked.model
         known = model in arrival.snapshot.policy.models
-        shared: dict[str, Json] = {
+        return {
             "router": self._router,
             "key": principal.key,
             "tenant": principal.tenant,
@@ -117,10 +121,6 @@ class Scribe:
             "purpose": arrival.purpose.value,
             "policy": arrival.snapshot.policy.digest,
             "clock": "behind" if admitted.authenticated.now.clock_behind else "ok",
-        }
-        return {
-            "who": self._once(("who", *map(str, shared.values())), shared),
-            "snapshot": arrival.snapshot.digest,
         }
 
     def _allowed(self, decision: Decision) -> Json:
@@ -133,42 +133,17 @@ class Scribe:
         known = self._shared.get(key)
         return known or self._once(key, _allowed(decision, common))
 
-    def _candidates(self, filtered: Filtered) -> Json:
-        # A parameter that no table lists has a name of the client's making: it stays out.
-        surface = filtered.graded.decided.classified.admitted.call.surface
-        listed = tables()[surface].request.keys
-        shown: dict[str, Json] = {
-            left.endpoint: [_reason(code, detail, listed) for code, detail in left.reasons]
-            for left in filtered.excluded
-        }
-        shown |= {c.endpoint.name: "eligible" for c in filtered.eligible}
-        return self._once(("candidates", orjson.dumps(shown)), shown)
-
-    def _attributes(self, decided: Decided) -> Json:
-        attributes = decided.classified.attributes
-        shown: dict[str, Json] = {
-            name: {
-                "values": sorted(attributes[name].values),
-                "closed": attributes[name].closed,
-                "from": sorted(f"{v}: {s}" for v, s in attributes.origins.get(name, ())),
-            }
-            for name in sorted(attributes)
-        }
-        key = tuple(
-            (name, attributes[name], attributes.origins.get(name)) for name in sorted(attributes)
-        )
-        return self._once(("attributes", key), shown)
-
-    def _footprint(self, candidacy: Candidacy) -> Json:
+    def _ran(self, candidacy: Candidacy, place: str | None) -> Interned:
+        """The endpoint that answered, with the footprint it was called under."""
         footprint = candidacy.footprint
         endpoint = candidacy.endpoint
         key = ("ran", endpoint.name, footprint.process.mask, footprint.retain.mask,
-               footprint.operate.mask, endpoint.model)  # fmt: skip
+               footprint.operate.mask, endpoint.model, place)  # fmt: skip
         known = self._shared.get(key)
         if known is not None:
             return known
         kept = footprint.process.atlas.atoms_of(footprint.retain.mask)
-        shown: dict[str, Json] = {
+        ran: dict[str, Json] = {
             "provider": endpoint.provider,
             "model": endpoint.model,
             "source": endpoint.source or "",
@@ -176,17 +151,8 @@ class Scribe:
             "retain": sorted(atom.id for atom in kept) or "nothing",
             "operate": list(footprint.operate.codes),
         }
-        return self._once(key, shown)
-
-    def _attempt(self, one: Attempt) -> Json:
-        shown: dict[str, Json] = {"endpoint": one.endpoint, "result": one.result, "ms": one.millis}
-        if one.status is not None and one.result != "ok":
-            shown["status"] = one.status
-        if one.provider_code:
-            shown["provider_code"] = one.provider_code
-        if one.call_id:
-            shown["call"] = one.call_id
-        return shown
+        told = "not observable" if place is None else place
+        return self._once(key, {"endpoint": endpoint.name, "ran": ran, "place": told})
 
     def _once(self, key: object, value: Json) -> Interned:
         known = self._shared.get(key)
@@ -195,6 +161,41 @@ class Scribe:
                 self._shared.clear()
             known = self._shared[key] = Interned(value)
         return known
+
+
+def _candidates(filtered: Filtered) -> dict[str, Json]:
+    # A parameter that no table lists has a name of the client's making: it stays out.
+    surface = filtered.graded.decided.classified.admitted.call.surface
+    listed = tables()[surface].request.keys
+    shown: dict[str, Json] = {
+        left.endpoint: [_reason(code, detail, listed) for code, detail in left.reasons]
+        for left in filtered.excluded
+    }
+    return shown | {c.endpoint.name: "eligible" for c in filtered.eligible}
+
+
+def _attributes(decided: Decided) -> dict[str, Json]:
+    attributes = decided.classified.attributes
+    return {
+        name: {
+            "values": sorted(attributes[name].values),
+            "closed": attributes[name].closed,
+            "from": sorted(f"{v}: {s}" for v, s in attributes.origins.get(name, ())),
+        }
+        for name in sorted(attributes)
+    }
+
+
+def _attempt(one: Attempt, id_: str) -> dict[str, Json]:
+    shown: dict[str, Json] = {"endpoint": one.endpoint, "result": one.result, "ms": one.millis}
+    if one.status is not None and one.result != "ok":
+        shown["status"] = one.status
+    if one.provider_code:
+        shown["provider_code"] = one.provider_code
+    # Engines that answer with our own request id tell nothing by it.
+    if one.call_id and one.call_id != id_:
+        shown["call"] = one.call_id
+    return shown
 
 
 def _reason(code: str, detail: str, listed: Container[str]) -> str:
