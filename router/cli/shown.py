@@ -25,14 +25,23 @@ def print_json(value: Mapping[str, object] | Sequence[object]) -> None:
 
 
 def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-    """A table on standard output, as wide as the terminal, 120 columns where there is none."""
+    """A table on standard output, as wide as the terminal, 120 columns where there is none.
+
+    Cells are text as it is: no markup, and no control characters for the terminal.
+    """
     from rich.console import Console
     from rich.table import Table
+    from rich.text import Text
 
-    table = Table(title=title, title_justify="left")
+    table = Table(title=Text(plain(title), style="italic"), title_justify="left")
     for column in columns:
         table.add_column(column, overflow="fold")
     for row in rows:
-        table.add_row(*row)
+        table.add_row(*(Text(plain(cell)) for cell in row))
     console = Console()
     (console if console.is_terminal else Console(width=120)).print(table)
+
+
+def plain(text: str) -> str:
+    """The text with every control character but the line end made visible as `\ufffd`."""
+    return "".join(c if c == "\n" or c.isprintable() else "\ufffd" for c in text)

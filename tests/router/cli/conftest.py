@@ -2,11 +2,14 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
-from collections.abc import Callable, Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.request import Request, urlopen
 
 import pytest
 from click.testing import CliRunner
@@ -31,6 +34,43 @@ class Ran:
 
 
 Domicile = Callable[..., Ran]
+START = "from router.cli.main import main; main(prog_name='domicile')"
+
+
+@dataclass(frozen=True, slots=True)
+class Serving:
+    """`domicile serve` as a program of its own, over what `domicile init` wrote."""
+
+    root: Path
+    key: str
+    public: int
+    admin: int
+    running: "subprocess.Popen[str]"
+
+    @property
+    def config(self) -> Path:
+        """Its configuration file."""
+        return self.root / "domicile.yaml"
+
+    def get(self, path: str, within: float = 30.0) -> bytes:
+        """The answer to a GET of the public listener, once it answers."""
+        url = f"http://127.0.0.1:{self.public}{path}"
+        request = Request(url, headers={"authorization": f"Bearer {self.key}"})
+        until = time.monotonic() + within
+        while True:
+            try:
+                with urlopen(request, timeout=5) as answer:
+                    body: bytes = answer.read()
+                    return body
+            except OSError:
+                if time.monotonic() > until or self.running.poll() is not None:
+                    raise
+                time.sleep(0.05)
+
+    def stop(self) -> int:
+        """Ask it to stop; its exit code."""
+        self.running.send_signal(signal.SIGTERM)
+        return self.running.wait(20)
 
 
 @pytest.fixture
@@ -52,8 +92,7 @@ def program() -> Domicile:
     """The same in a process of its own, for true exit codes and imports."""
 
     def run(*arguments: str | Path, env: Mapping[str, str] | None = None) -> Ran:
-        start = "from router.cli.main import main; main(prog_name='domicile')"
-        words = [sys.executable, "-c", start, *map(str, arguments)]
+        words = [sys.executable, "-c", START, *map(str, arguments)]
         given = None if env is None else {**os.environ, **env}
         done = subprocess.run(
             words, capture_output=True, text=True, timeout=60, check=False, env=given
@@ -61,6 +100,23 @@ def program() -> Domicile:
         return Ran(done.returncode, done.stdout, done.stderr)
 
     return run
+
+
+@pytest.fixture
+def serving(domicile: Domicile, tmp_path: Path, free_port: Callable[[], int]) -> Iterator[Serving]:
+    """A router that was started a moment ago."""
+    key = str(domicile("init", tmp_path, "--json").json["key"])
+    config = tmp_path / "domicile.yaml"
+    public, admin = free_port(), free_port()
+    text = config.read_text().replace(":8080", f":{public}").replace(":9090", f":{admin}")
+    config.write_text(text)
+    words = [sys.executable, "-c", START, "serve", "--config", str(config)]
+    with subprocess.Popen(words, stderr=subprocess.PIPE, text=True) as running:
+        try:
+            yield Serving(tmp_path, key, public, admin, running)
+        finally:
+            if running.poll() is None:
+                running.kill()
 
 
 @pytest.fixture

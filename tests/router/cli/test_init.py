@@ -1,20 +1,12 @@
 """`domicile init`: what it writes is accepted at once, and it overwrites nothing."""
 
-import os
-import signal
 import stat
-import subprocess
-import sys
-import time
-import urllib.request
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from tests.router.cli.conftest import Domicile
+from tests.router.cli.conftest import Domicile, Serving
 
-START = "from router.cli.main import main; main(prog_name='domicile')"
 FILES = {"domicile.yaml", "baseline/main.yaml", "rules/example.yaml", "keys.yaml", "log.key"}
 
 
@@ -90,36 +82,8 @@ def test_a_folder_that_cant_be_written_says_so(domicile: Domicile, tmp_path: Pat
     assert "can't write" in ran.err
 
 
-def test_serve_accepts_what_init_wrote(
-    domicile: Domicile, tmp_path: Path, free_port: Callable[[], int]
-) -> None:
-    key = domicile("init", tmp_path, "--json").json["key"]
-    config = tmp_path / "domicile.yaml"
-    public, admin = free_port(), free_port()
-    text = config.read_text().replace(":8080", f":{public}").replace(":9090", f":{admin}")
-    config.write_text(text)
-    words = [sys.executable, "-c", START, "serve", "--config", str(config)]
-    with subprocess.Popen(words, stderr=subprocess.DEVNULL, env=dict(os.environ)) as running:
-        try:
-            request = urllib.request.Request(
-                f"http://127.0.0.1:{public}/v1/models",
-                headers={"authorization": f"Bearer {key}"},
-            )
-            assert b"assistant" in _answer(request)
-        finally:
-            running.send_signal(signal.SIGTERM)
-        assert running.wait(20) == 0
-    assert domicile("audit", "verify", tmp_path / "log", "--key", tmp_path / "log.key").code == 0
-
-
-def _answer(request: urllib.request.Request) -> bytes:
-    until = time.monotonic() + 20
-    while True:
-        try:
-            with urllib.request.urlopen(request, timeout=5) as answer:
-                body: bytes = answer.read()
-                return body
-        except OSError:
-            if time.monotonic() > until:
-                raise
-            time.sleep(0.1)
+def test_serve_accepts_what_init_wrote(serving: Serving, domicile: Domicile) -> None:
+    assert b"assistant" in serving.get("/v1/models")
+    assert serving.stop() == 0
+    log, key = serving.root / "log", serving.root / "log.key"
+    assert domicile("audit", "verify", log, "--key", key).code == 0

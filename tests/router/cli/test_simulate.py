@@ -9,9 +9,7 @@ import urllib.request
 
 import pytest
 
-from tests.router.cli.conftest import Domicile
-
-START = "from router.cli.main import main; main(prog_name='domicile')"
+from tests.router.cli.conftest import START, Domicile
 
 
 def test_a_fleet_serves_until_it_is_stopped() -> None:

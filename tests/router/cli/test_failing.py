@@ -1,0 +1,35 @@
+"""Errors that a user can mend are one line; errors of ours are not hidden."""
+
+import pytest
+
+from regions.places import PlaceError
+from router.audit.errors import AuditError
+from router.cli.failing import failing
+from router.config import ConfigError
+
+
+@pytest.mark.parametrize("kind", [ConfigError, PlaceError, AuditError])
+def test_one_line_and_exit_code_one(
+    kind: type[Exception], capsys: pytest.CaptureFixture[str]
+) -> None:
+    @failing
+    def fails() -> None:
+        raise kind("what is wrong")
+
+    with pytest.raises(SystemExit) as end:
+        fails()
+    assert end.value.code == 1
+    assert capsys.readouterr().err == "error: what is wrong\n"
+
+
+def test_other_errors_pass() -> None:
+    @failing
+    def broken() -> None:
+        raise KeyError("ours")
+
+    with pytest.raises(KeyError):
+        broken()
+
+
+def test_what_a_command_gives_is_given() -> None:
+    assert failing(lambda: 7)() == 7
