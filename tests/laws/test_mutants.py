@@ -7,8 +7,9 @@ from random import Random
 
 import pytest
 
+from tests.laws.fast_mutants import FAST
 from tests.laws.laws import LAWS
-from tests.laws.mutants import FAST, MUTANTS, Mutant
+from tests.laws.mutants import MUTANTS, Mutant
 from tests.laws.worlds import Law
 from tests.policies import test_compiled, test_judging
 
