@@ -84,10 +84,10 @@ def _rows(path: Path) -> Iterator[Mapping[str, object]]:
     name = path.name.lower()
     if name.endswith((".jsonl.gz", ".json.gz")):
         with gzip.open(path, "rt", encoding="utf-8") as lines:
-            yield from (json.loads(line) for line in lines if line.strip())
+            yield from _json_lines(path, lines)
     elif name.endswith((".jsonl", ".json")):
         with path.open(encoding="utf-8") as lines:
-            yield from (json.loads(line) for line in lines if line.strip())
+            yield from _json_lines(path, lines)
     elif name.endswith(".csv"):
         with path.open(encoding="utf-8", newline="") as lines:
             yield from csv.DictReader(lines)
@@ -97,6 +97,19 @@ def _rows(path: Path) -> Iterator[Mapping[str, object]]:
         yield from parquet.read_table(path).to_pylist()
     else:
         raise RowError(f"`{path}`: unknown format; use .jsonl, .jsonl.gz, .csv or .parquet")
+
+
+def _json_lines(path: Path, lines: Iterable[str]) -> Iterator[Mapping[str, object]]:
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
+        try:
+            row = json.loads(line)
+        except ValueError as error:
+            raise RowError(f"{path}:{number}: not JSON: {error}") from error
+        if not isinstance(row, dict):
+            raise RowError(f"{path}:{number}: a row is a JSON object")
+        yield row
 
 
 def _example(row: Mapping[str, object], stem: str) -> Example:

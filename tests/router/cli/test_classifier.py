@@ -1,0 +1,110 @@
+"""`domicile classifier`: its words and exit codes, over rows made here."""
+
+import json
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from tests.router.cli.conftest import Domicile
+
+EASY = ("what is the capital of {}", "translate {} to French", "spell {}")
+HARD = ("prove that {} is irrational, step by step", "derive the integral of {} rigorously",
+        "find the bug in this proof about {}: $x^2$")  # fmt: skip
+WORDS = ["cat", "river", "seven", "lamp", "stone", "cloud", "garden", "wheel", "north", "paper"]
+
+
+def rows(path: Path, count: int, split: str, seed: int) -> Path:
+    """Prompts of two kinds: the small model fails on most of the second."""
+    random = Random(seed)
+    with path.open("w") as file:
+        for number in range(count):
+            hard = random.random() < 0.5
+            prompt = random.choice(HARD if hard else EASY).format(
+                " ".join(random.choices(WORDS, k=3))
+            )
+            weak = float(random.random() < (0.15 if hard else 0.9))
+            strong = float(random.random() < 0.95)
+            row = {
+                "prompt": f"{prompt} {number}", "weak": "small", "strong": "large",
+                "y_weak": weak, "y_strong": strong, "split": split,
+            }  # fmt: skip
+            file.write(json.dumps(row) + "\n")
+    return path
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An artifact trained on rows like those it is measured on."""
+    from classifiers.difficulty import commands
+
+    folder = tmp_path_factory.mktemp("classifier")
+    commands.train([rows(folder / "train.jsonl", 800, "train", 1)], folder / "model.bin")
+    return folder / "model.bin"
+
+
+def test_a_trained_artifact_is_measured(domicile: Domicile, tmp_path: Path, trained: Path) -> None:
+    held = rows(tmp_path / "test.jsonl", 300, "test", 2)
+    ran = domicile("classifier", "evaluate", held, "--model", trained, "--json")
+    assert ran.code == 0
+    assert ran.json["n"] == 300
+    assert float(str(ran.json["apgr"])) > 0.6, "two kinds of prompts are easy to tell apart"
+    assert "apgr" in domicile("classifier", "evaluate", held, "--model", trained).out
+
+
+def test_training_writes_an_artifact(domicile: Domicile, tmp_path: Path) -> None:
+    found = rows(tmp_path / "train.jsonl", 600, "train", 3)
+    ran = domicile("classifier", "train", found, "--output", tmp_path / "new.bin", "--json")
+    assert ran.code == 0
+    assert (tmp_path / "new.bin").stat().st_size > 0
+    assert ran.json["version"]
+
+
+def test_own_labels_calibrate(domicile: Domicile, tmp_path: Path, trained: Path) -> None:
+    words = ("--pair", "small:large", "--model", trained, "--output", tmp_path / "new.bin")
+    few = rows(tmp_path / "few.jsonl", 20, "train", 4)
+    ran = domicile("classifier", "calibrate", few, *words)
+    assert ran.code == 1
+    assert "at least" in ran.err
+    enough = rows(tmp_path / "enough.jsonl", 250, "train", 5)
+    assert domicile("classifier", "calibrate", enough, *words).code == 0
+    assert (tmp_path / "new.bin").exists()
+
+
+def test_an_equal_artifact_is_not_better(domicile: Domicile, tmp_path: Path, trained: Path) -> None:
+    held = rows(tmp_path / "test.jsonl", 250, "test", 6)
+    ran = domicile("classifier", "compare", trained, trained, held, "--json")
+    assert ran.code == 0
+    assert ran.json["value"] == 0
+    ran = domicile("classifier", "compare", trained, trained, held, "--activate")
+    assert ran.code == 1
+    assert ran.err.startswith("error: ")
+
+
+def test_the_card_is_markdown(domicile: Domicile, trained: Path) -> None:
+    ran = domicile("classifier", "card", "--model", trained)
+    assert ran.code == 0
+    assert ran.out.startswith("#")
+
+
+@pytest.mark.parametrize("content", ["{}", "no json", "[1]", '{"weak": "a"}'])
+def test_rows_that_cant_be_used_fail(
+    domicile: Domicile, tmp_path: Path, trained: Path, content: str
+) -> None:
+    path = tmp_path / "rows.jsonl"
+    path.write_text(content + "\n")
+    ran = domicile("classifier", "evaluate", path, "--model", trained)
+    assert ran.code == 1
+    assert ran.err.startswith("error: ")
+
+
+def test_an_artifact_that_is_none_fails(domicile: Domicile, tmp_path: Path) -> None:
+    (tmp_path / "model.bin").write_bytes(b"no artifact")
+    ran = domicile("classifier", "card", "--model", tmp_path / "model.bin")
+    assert ran.code == 1
+    assert ran.err.startswith("error: ")
+
+
+def test_usage(domicile: Domicile) -> None:
+    assert domicile("classifier", "evaluate").code == 2
+    assert domicile("classifier", "train", "rows.jsonl").code == 2
