@@ -25,6 +25,8 @@ FIELDS_LIMIT: Final = 256
 WASTE_LIMIT: Final = 64 << 20
 """Bytes of a body read and dropped after its request was refused, so that the client hears it."""
 
+_BODIES: Final = frozenset({b"content-length", b"transfer-encoding"})
+
 
 class HeadTooLarge(Exception):
     """A head above the limits; ends the connection."""
@@ -38,6 +40,7 @@ class Door(HttpToolsProtocol):
     _since = 0
     _wasted = 0
     _in_head = False
+    _in_body = False
     _too_large = False
 
     def data_received(self, data: bytes) -> None:
@@ -47,7 +50,11 @@ class Door(HttpToolsProtocol):
         try:
             self.parser.feed_data(data)
         except httptools.HttpParserUpgrade:
-            return  # not offered: the request is answered as it stands
+            # Not offered. Without a body the request is answered as it stands; with one it
+            # can't be: the parser has given the body up as belonging to the other protocol.
+            if any(name in _BODIES for name, _ in self.headers):
+                self._refuse()
+            return
         except httptools.HttpParserError:
             self._refuse()
             return
@@ -76,7 +83,7 @@ class Door(HttpToolsProtocol):
 
     def on_headers_complete(self) -> None:
         """The head is whole."""
-        self._in_head = False
+        self._in_head, self._in_body = False, True
         super().on_headers_complete()
 
     def on_body(self, body: bytes) -> None:
@@ -92,6 +99,7 @@ class Door(HttpToolsProtocol):
     def on_message_complete(self) -> None:
         """The request is whole."""
         self._since = 0
+        self._in_body = False
         super().on_message_complete()
 
     def _grow(self, size: int) -> None:
@@ -105,7 +113,11 @@ class Door(HttpToolsProtocol):
         if self.transport.is_closing():
             return
         cycle: RequestResponseCycle | None = self.cycle
-        if cycle is None or cycle.response_complete:
+        alone = cycle is None or (cycle.response_complete and not self._in_body)
+        if cycle is not None and not (alone or self.pipeline or cycle.response_started):
+            alone = cycle.disconnected = True
+            cycle.message_event.set()
+        if alone:
             self.transport.write(refusal(too_large=self._too_large))
         self.transport.close()
 
@@ -118,7 +130,9 @@ def refusal(*, too_large: bool) -> bytes:
             f"the request's head is above {HEAD_LIMIT} bytes or {FIELDS_LIMIT} headers: send less",
         )
     else:
-        error = RequestError("invalid_http", "this is no valid HTTP/1.1 request")
+        error = RequestError(
+            "invalid_http", "this is no valid HTTP/1.1 request, or one with an upgrade and a body"
+        )
     body = orjson.dumps(error.body())
     head = (
         b"content-type: application/json\r\ncontent-length: %d\r\n"
