@@ -66,6 +66,7 @@ class _Stretch:
     dry: int
     dry_until: float | None
     grants: dict[str, Allowed]
+    folded: dict[tuple[str, int], Allowed]
     memory: dict[object, Decision]
 
 
@@ -120,16 +121,17 @@ class Compiled:
         rules = self.policy.rules
         dry = sum(1 << n for n, rule in enumerate(rules) if rule.is_dry(now))
         until = earliest(rule.dry_run_until for rule in rules if rule.is_dry(now))
-        return _Stretch(tuple(_unfolded(rule, now) for rule in rules), dry, until, {}, {})
+        return _Stretch(tuple(_unfolded(rule, now) for rule in rules), dry, until, {}, {}, {})
 
     # -- deciding ----------------------------------------------------------------------
 
     def decide(self, ask: Ask, now: float) -> Decision:
         """The decision of `policies.engine.decide(policy, ask, now)`."""
         stretch = self._stretch(now)
-        key = (ask.tenant, ask.app, ask.purpose, *ask.attributes.states.values())
+        states = ask.attributes.states
+        key = (ask.tenant, ask.app, ask.purpose, *states, *states.values())
         known = stretch.memory.get(key)
-        if known is None or known.ask.attributes.states.keys() != ask.attributes.states.keys():
+        if known is None:
             known = self._decide(ask, now, stretch)
             if len(stretch.memory) >= self._remembered:
                 stretch.memory.clear()
@@ -155,13 +157,9 @@ class Compiled:
         dry = possible & stretch.dry
         pending = possible & self._candidate & ~certain & ~dry
         grant = self._grant(ask.tenant)
-        common = self._fold(
-            self._granted(ask.tenant, grant, now, stretch),
-            possible & ~dry & ~pending,
-            certain,
-            facts,
-            stretch,
-        )
+        start = self._granted(ask.tenant, grant, now, stretch)
+        applying = possible & ~dry & ~pending
+        common = self._common(ask.tenant, start, applying, certain, facts, stretch)
         good_until = _sooner(common.good_until, stretch.dry_until)
         waiting: tuple[Rule, ...] = ()
         if pending:
@@ -185,15 +183,17 @@ class Compiled:
 
     def _facts(self, ask: Ask) -> Attributes:
         known = self._built_in
-        for value in (ask.tenant, ask.app, ask.purpose):
-            if value not in known:
-                if len(known) > self._remembered:
-                    known.clear()
-                known[value] = single(value)
         states = dict(ask.attributes.states)
-        states["tenant"] = known.get(ask.tenant) or single(ask.tenant)
-        states["app"] = known.get(ask.app) or single(ask.app)
-        states["purpose"] = known.get(ask.purpose) or single(ask.purpose)
+        try:
+            states["tenant"] = known[ask.tenant]
+            states["app"] = known[ask.app]
+            states["purpose"] = known[ask.purpose]
+        except KeyError:
+            if len(known) > self._remembered:
+                known.clear()
+            for value in (ask.tenant, ask.app, ask.purpose):
+                known[value] = single(value)
+            return self._facts(ask)
         return Attributes(states, ask.attributes.origins)
 
     def _masks(self, states: Mapping[str, State]) -> tuple[int, int]:
@@ -201,9 +201,11 @@ class Compiled:
         possible = certain = self._all
         for name, asked in self._tables:
             state = states.get(name, OPEN)
-            if state.closed and len(state.values) == 1:
-                (value,) = state.values
-                here = asked.alone.get(value, asked.unasked)
+            if state.closed and not asked.negative:
+                here, hits = asked.others, asked.hits
+                for value in state.values:
+                    if value in hits:
+                        here |= hits[value]
                 possible &= here
                 certain &= here
             else:
@@ -244,11 +246,32 @@ class Compiled:
                 stretch.grants[tenant] = known
         return known
 
+    def _common(
+        self,
+        tenant: str,
+        start: Allowed,
+        applying: int,
+        certain: int,
+        facts: Attributes,
+        stretch: _Stretch,
+    ) -> Allowed:
+        """What the applying rules leave; the same rules, all certain, leave the same."""
+        if not applying:
+            return start
+        if applying & ~certain:
+            return self._fold(start, applying, certain, facts, stretch)
+        key = (tenant, applying)
+        known = stretch.folded.get(key)
+        if known is None:
+            known = self._fold(start, applying, certain, facts, stretch)
+            if len(stretch.folded) >= self._remembered:
+                stretch.folded.clear()
+            stretch.folded[key] = known
+        return known
+
     def _fold(
         self, start: Allowed, applying: int, certain: int, facts: Attributes, stretch: _Stretch
     ) -> Allowed:
-        if not applying:
-            return start
         process, process_may = start.process.sure, start.process.possible
         retain, retain_may = start.retain.sure, start.retain.possible
         chosen: list[_Unfolded] = []

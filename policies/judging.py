@@ -7,6 +7,7 @@ time. Everything else is judged by the reference.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final
 
 from policies.conditions import Candidate
@@ -74,6 +75,44 @@ class Judge:
         until = self._good_until(decision, allowed, endpoint, ends, now)
         return Eligible(candidate, allowed, until)
 
+    def judge_all(
+        self,
+        decision: Decision,
+        places: Iterable[tuple[Candidate, Endpoint, Footprint]],
+        now: float,
+    ) -> list[Eligible | Excluded]:
+        """The verdicts on several endpoints, in order: what they share is looked at once."""
+        allowed = decision.common
+        inside = allowed.process
+        if (
+            decision.pending
+            or decision.denied
+            or allowed.require
+            or allowed.obligations.held
+            or allowed.obligations.conflicts
+            or not decision.is_good(now)
+            or inside.atlas is not self._atlas
+            or self._router & ~inside.sure
+        ):
+            return [self.judge(decision, *place, now) for place in places]
+        found: list[Eligible | Excluded] = []
+        elsewhere, retain = ~inside.sure | UNKNOWN_BIT, ~allowed.retain.sure
+        operate, until = ~allowed.operate.mask, _sooner(allowed.good_until, decision.good_until)
+        for candidate, endpoint, footprint in places:
+            process = footprint.process
+            if (
+                footprint.good_until is not None
+                or process.mask & elsewhere
+                or footprint.retain.mask & retain
+                or footprint.operate.mask & operate
+                or process.atlas is not self._atlas
+                or endpoint.assurances
+            ):
+                found.append(self.judge(decision, candidate, endpoint, footprint, now))
+            else:
+                found.append(Eligible(candidate, allowed, until))
+        return found
+
     def _good_until(
         self,
         decision: Decision,
@@ -114,3 +153,9 @@ class Judge:
                 self._reasons.clear()
             self._reasons[key] = found.reasons
         return found
+
+
+def _sooner(one: float | None, other: float | None) -> float | None:
+    if one is None or other is None:
+        return other if one is None else one
+    return min(one, other)

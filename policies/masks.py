@@ -15,8 +15,7 @@ class Asked:
 
     `hits[v]`: rules that value `v` satisfies; `bars[v]`: rules that it makes false;
     `positive` and `negative`: all rules that ask for a value, or for its absence;
-    `others`: rules that don't ask; `alone[v]`: rules not false when `v` is all there is,
-    `unasked` when that value is in no rule.
+    `others`: rules that don't ask.
     """
 
     hits: dict[str, int] = field(default_factory=dict)
@@ -24,8 +23,6 @@ class Asked:
     positive: int = 0
     negative: int = 0
     others: int = 0
-    alone: dict[str, int] = field(default_factory=dict)
-    unasked: int = 0
 
     def add(self, bit: int, values: Iterable[str], negated: bool) -> None:
         """A rule asks for one of these values, or (negated) for none of them."""
@@ -40,9 +37,6 @@ class Asked:
     def freeze(self, everything: int) -> None:
         """Derive what depends on all rules, after the last `add`."""
         self.others = everything & ~(self.positive | self.negative)
-        self.unasked = self.others | self.negative
-        for value in {*self.hits, *self.bars}:
-            self.alone[value] = self.masks(State(frozenset({value}), True))[0]
 
     def masks(self, state: State) -> tuple[int, int]:
         """Rules this attribute doesn't make false, and those it makes true."""

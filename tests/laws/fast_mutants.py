@@ -5,6 +5,8 @@ from __future__ import annotations
 from policies import compiled, judging, masks
 from tests.laws.mutants import Mutant
 
+_ALL = judging.Judge.judge_all
+
 FAST = (
     Mutant(
         "fast: open is false",
@@ -26,7 +28,10 @@ FAST = (
         "both = self.others | hit",
     ),
     Mutant(
-        "fast: unasked values pass", masks.Asked.freeze, "self.others | self.negative", "everything"
+        "fast: unasked values pass",
+        compiled.Compiled._masks,
+        "asked.others, asked.hits",
+        "asked.others | asked.positive, asked.hits",
     ),
     Mutant(
         "fast: ∪ for ∩ over attributes",
@@ -184,4 +189,38 @@ FAST = (
     Mutant(
         "judge: reasons of another boundary", judging.Judge._excluded, "allowed.process.sure,", ""
     ),
+    Mutant("all: unknown process passes", _ALL, " | UNKNOWN_BIT", ""),
+    Mutant("all: process is not looked at", _ALL, "or process.mask & elsewhere", ""),
+    Mutant(
+        "all: retain is not looked at",
+        _ALL,
+        "or footprint.retain.mask & retain",
+        "",
+    ),
+    Mutant(
+        "all: operate is not looked at",
+        _ALL,
+        "or footprint.operate.mask & operate",
+        "",
+    ),
+    Mutant("all: the router is nowhere", _ALL, "or self._router & ~inside.sure", ""),
+    Mutant(
+        "all: facts hold for ever",
+        _ALL,
+        "footprint.good_until is not None",
+        "False",
+    ),
+    Mutant(
+        "all: candidates share the common part",
+        _ALL,
+        "decision.pending\n        or",
+        "",
+    ),
+    Mutant(
+        "all: obligations are not looked at",
+        _ALL,
+        "or allowed.obligations.held",
+        "",
+    ),
+    Mutant("all: assurances are not asked for", _ALL, "or allowed.require", ""),
 )

@@ -38,7 +38,12 @@ def _like(ask: Ask) -> list[Ask]:
     others += [replace(ask, purpose=p) for p in ("batch", "shadow")]
     others += [replace(ask, app=a) for a in ("crm", "chat", None)]
     bare = Attributes(ask.attributes.states)
-    return [ask, ask, *others, replace(ask, attributes=bare)]
+    names = list(ask.attributes.states)
+    turned = Attributes(
+        dict(zip(names[1:] + names[:1], ask.attributes.states.values(), strict=True))
+    )
+    others += [replace(ask, attributes=one) for one in (bare, turned)]
+    return [ask, ask, *others]
 
 
 test_equal = law(equal)

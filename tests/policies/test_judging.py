@@ -8,7 +8,12 @@ from random import Random
 from policies.eligibility import judge
 from policies.engine import decide
 from policies.judging import Judge
+from policies.model import Rule
+from policies.obligations import TierRange
+from regions.model import Tier
 from tests.laws.worlds import NOWS, World, chance, law, make_ask, make_world
+
+AT_ODDS = (TierRange(Tier.SMALL, Tier.SMALL), TierRange(Tier.LARGE, Tier.LARGE))
 
 
 def equal(rnd: Random) -> None:
@@ -18,6 +23,12 @@ def equal(rnd: Random) -> None:
         world = world.with_rules(replace(r, require=frozenset()) for r in world.policy.rules)
     if chance(rnd, 50):
         world = world.with_rules(replace(r, obligations=()) for r in world.policy.rules)
+    if chance(rnd, 40):
+        world = world.with_rules(
+            replace(r, process=None, retain=None, operate=None) for r in world.policy.rules
+        )
+    if chance(rnd, 20):
+        world = world.with_rules([*world.policy.rules, Rule("odd", obligations=AT_ODDS)])
     compare(world, rnd)
 
 
@@ -30,6 +41,9 @@ def compare(world: World, rnd: Random) -> None:
             later = rnd.choice([now, rnd.choice(NOWS)])
             args = (decision, place.candidate, place.endpoint, place.footprint)
             assert fast.judge(*args, later) == judge(*args, world.router, later)
+        many = [(p.candidate, p.endpoint, p.footprint) for p in world.places]
+        expected = [judge(decision, *one, world.router, now) for one in many]
+        assert fast.judge_all(decision, many, now) == expected
 
 
 test_equal = law(equal)

@@ -28,5 +28,4 @@ def test_masks_of_one_attribute() -> None:
     assert asked.masks(State(frozenset({"y"}), closed=True)) == (0b110, 0b110)
     assert asked.masks(State()) == (0b111, 0b100)
     assert asked.masks(State(frozenset({"x"}), closed=False)) == (0b101, 0b101)
-    assert asked.alone["x"] == 0b101
-    assert asked.unasked == 0b110
+    assert asked.others == 0b100
