@@ -35,7 +35,8 @@ _LETTERED: Final = re.compile(
 _MRZ: Final = re.compile(r"(?<![A-Z0-9<])[A-Z0-9<]{9}\d[A-Z<]{3}\d{7}[MFX<]\d{7}[A-Z0-9<]{14}\d\d")
 _EMAIL: Final = re.compile(r"[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{2,63}){1,4}")
 _PHONE: Final = re.compile(
-    r"(?<![\w+])(?<!\d )(?:\+|00)[1-9]\d{0,2}[ \-./]?(?:\(0?\d{1,5}\)[ \-./]?)?\d[\d \-./]{4,13}\d\b"
+    r"(?<![\w+])(?<!\d )(?:\+|00)[1-9]\d{0,2}[ \-./]?(?:\(0?\d{1,5}\)[ \-./]?)?"
+    r"\d[\d \-./]{4,13}\d\b"
 )
 _PHONE_US: Final = re.compile(r"(?<![\w-])(?:\(\d{3}\) ?|\d{3}-)\d{3}-\d{4}(?![\w-])")
 _IP: Final = re.compile(

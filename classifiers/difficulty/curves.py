@@ -30,7 +30,7 @@ def curve(scores: Vector, gain: Vector) -> tuple[Vector, Vector]:
     """(share to strong, PGR), each (n + 1,); highest scores go to strong first."""
     order = np.argsort(-scores, kind="stable")
     sorted_scores, sorted_gain = scores[order], gain[order]
-    block = np.concatenate([[0], np.cumsum(np.diff(sorted_scores) != 0)])
+    block = np.concatenate([[0], np.cumsum(sorted_scores[1:] != sorted_scores[:-1])])
     mean = np.bincount(block, sorted_gain) / np.bincount(block)
     total = np.concatenate([[0.0], np.cumsum(mean[block])]) / len(gain)
     return np.arange(len(gain) + 1) / len(gain), total / gain.mean()

@@ -1,7 +1,7 @@
 """Measuring a difficulty model on rows it has not seen, with bootstrap bounds.
 
-An abstained row goes to the strong model, so it ranks above every scored one: the curve is that
-of the router, not of the bare model.
+APGR, CPT and calibration are of the scores of all rows. `gated` is the APGR of the router: there
+an abstained row goes to the strong model first, whatever its score.
 """
 
 from __future__ import annotations
@@ -33,6 +33,11 @@ class Scores:
     probability: Vector
     abstained: NDArray[np.bool_]
 
+    @property
+    def gated(self) -> Vector:
+        """Ranking scores of the router: abstained rows first."""
+        return np.where(self.abstained, np.inf, self.rank)
+
 
 @dataclass(frozen=True, slots=True)
 class Report:
@@ -47,6 +52,7 @@ class Report:
     ece_debiased: float
     brier: float
     abstained: float
+    gated: float
 
 
 def score(artifact: Artifact, examples: Sequence[Example]) -> Scores:
@@ -57,7 +63,7 @@ def score(artifact: Artifact, examples: Sequence[Example]) -> Scores:
         if example.pair not in models:
             models[example.pair] = Difficulty(artifact, example.weak, example.strong)
         one = models[example.pair].judge(example.features, example.view)
-        rank.append(np.inf if one.abstained else one.value)
+        rank.append(one.value)
         probability.append(one.probability)
         abstained.append(one.abstained)
     return Scores(np.array(rank), np.array(probability), np.array(abstained, bool))
@@ -92,6 +98,7 @@ def report(scores: Scores, gain: Vector, draws: int = DRAWS, seed: int = 0) -> R
         len(gain), float(gain.mean()), intervals[0], intervals[1], intervals[2],
         curves.ece(probability, better), curves.debiased_ece(probability, better, rng),
         curves.brier(probability, better), float(scores.abstained.mean()),
+        curves.apgr(scores.gated, gain),
     )  # fmt: skip
 
 

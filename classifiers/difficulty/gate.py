@@ -7,6 +7,7 @@ rows, so a model trained on local conversations accepts them and the shipped pri
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import mul
 from typing import Final
 
 from classifiers.difficulty.artifact import Envelope
@@ -16,26 +17,26 @@ from classifiers.view import PromptView
 CALLS: Final = ("turns", "tools", "json_schema", "system")
 LONG: Final = 8
 """Texts longer than this many times what is read (head and tail) are not judged."""
-_TEXT: Final = len(STRUCTURE) - len(CALLS)
+TEXT: Final = len(STRUCTURE) - len(CALLS)
+"""How many fields of the structure describe the text; those of the call come after."""
 _REPEATS: Final = 20
 
 
 class Gate:
-    """`refusal(features, view)`: why the model abstains, or an empty string."""
+    """`refusal(features, view, standard)`: why the model abstains, or an empty string."""
 
-    __slots__ = ("_centre", "_envelope", "_known", "_spread")
+    __slots__ = ("_envelope", "_known")
 
-    def __init__(
-        self, envelope: Envelope, centre: Sequence[float], spread: Sequence[float], known: bytes
-    ) -> None:
+    def __init__(self, envelope: Envelope, known: bytes) -> None:
         self._envelope = envelope
-        self._centre = tuple(centre[:_TEXT])
-        self._spread = tuple(1.0 / one for one in spread[:_TEXT])
         self._known = known
 
-    def refusal(self, features: Features, view: PromptView) -> str:
-        """The first reason not to judge; cheap and certain ones first."""
-        return self._unreadable(view) or self._strange(features, view)
+    def refusal(self, features: Features, view: PromptView, standard: Sequence[float]) -> str:
+        """The first reason not to judge; cheap and certain ones first.
+
+        `standard`: z-scores of two base heads and of the structure, as the scorer makes them.
+        """
+        return self._unreadable(view) or self._strange(features, view, standard)
 
     def _unreadable(self, view: PromptView) -> str:
         if view.images or view.media:
@@ -44,12 +45,12 @@ class Gate:
             return "unread"
         return ""
 
-    def _strange(self, features: Features, view: PromptView) -> str:
+    def _strange(self, features: Features, view: PromptView, standard: Sequence[float]) -> str:
         limits = self._envelope
         count = len(features.words)
         if count < limits.words:
             return "too_short"
-        for value, limit, name in zip(features.structure[_TEXT:], limits.calls, CALLS, strict=True):
+        for value, limit, name in zip(features.structure[TEXT:], limits.calls, CALLS, strict=True):
             if value > limit:
                 return f"new_{name}"
         if features.wide > limits.wide:
@@ -60,17 +61,10 @@ class Gate:
             return "repetition"
         if self.known(features) < limits.known:
             return "vocabulary"
-        return "distance" if self.distance(features) > limits.distance else ""
+        text = standard[2 : 2 + TEXT]
+        return "distance" if sum(map(mul, text, text)) > limits.distance * TEXT else ""
 
     def known(self, features: Features) -> float:
         """Share of words whose bucket at least two training prompts had, in [0, 1]."""
         count = len(features.words)
         return sum(map(self._known.__getitem__, features.words)) / count if count else 0.0
-
-    def distance(self, features: Features) -> float:
-        """Mean squared z-score of the text's structure."""
-        total = 0.0
-        for x, c, s in zip(features.structure, self._centre, self._spread, strict=False):
-            z = (x - c) * s
-            total += z * z
-        return total / _TEXT

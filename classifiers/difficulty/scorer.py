@@ -7,14 +7,13 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import isfinite, sqrt
 from operator import mul
-from typing import Final
+from typing import Final, NamedTuple
 
 from classifiers.difficulty.artifact import ANY, Artifact, PairModel, Tables
 from classifiers.difficulty.features import Features, extract
-from classifiers.difficulty.gate import Gate
+from classifiers.difficulty.gate import TEXT, Gate
 from classifiers.view import PromptView
 
 CLIP: Final = 3.0
@@ -22,8 +21,7 @@ _SHIFT: Final = 32
 _LOW: Final = (1 << _SHIFT) - 1
 
 
-@dataclass(frozen=True, slots=True)
-class Score:
+class Score(NamedTuple):
     """`value`: expected quality of strong minus weak; `probability`: that strong is better.
 
     `abstained` means the model does not know, for `reason`: use the larger tier. `version` and
@@ -40,9 +38,9 @@ class Score:
 
 
 class Scorer:
-    """One pair's tables and head, unpacked for speed."""
+    """One pair's tables and head, unpacked for speed. Inputs that never count are left out."""
 
-    __slots__ = ("_centre", "_directions", "_linear", "_model", "_spread", "_table", "gate")
+    __slots__ = ("_directions", "_intercept", "_linear", "_model", "_slots", "_table", "gate")
 
     def __init__(self, model: PairModel, tables: Tables) -> None:
         # One lookup serves both heads: 32 bits each, bytes shifted to be positive.
@@ -50,11 +48,21 @@ class Scorer:
         strong = tables.strong.translate(_OFFSET)
         self._table = [low | high << _SHIFT for low, high in zip(weak, strong, strict=True)]
         self._model = model
+        self.gate = Gate(model.envelope, tables.known)
         head = model.head
-        self._centre, self._linear = head.centre, head.linear
-        self._spread = tuple(1.0 / one for one in head.spread)
-        self._directions = tuple(zip(head.weights, head.directions, strict=True))
-        self.gate = Gate(model.envelope, head.centre[2:], head.spread[2:], tables.known)
+        # The text's structure always stays: the gate measures its distance.
+        last = max(
+            [2 + TEXT, *(1 + i for i, w in enumerate(head.linear) if w)]
+            + [1 + i for one in head.directions for i, w in enumerate(one) if w]
+        )
+        self._slots = tuple(
+            (c, 1.0 / s) for c, s in zip(head.centre[:last], head.spread[:last], strict=True)
+        )
+        self._intercept = head.intercept
+        self._linear = head.linear[:last]
+        self._directions = tuple(
+            (weight, one[:last]) for weight, one in zip(head.weights, head.directions, strict=True)
+        )
 
     def base(self, features: Features) -> tuple[float, float]:
         """Predicted quality of the weak and of the strong model by the linear heads."""
@@ -67,33 +75,31 @@ class Scorer:
             ((total >> _SHIFT) - 128 * size) * model.scales[1] / norm + model.offsets[1],
         )
 
-    def gain(self, features: Features) -> float:
-        """Signed gain of the whole model; see `Head`."""
+    def standard(self, features: Features) -> list[float]:
+        """z-scores of the inputs, not clipped: base heads first, then structure."""
         inputs = self.base(features) + features.structure
+        return [(x - c) * s for x, (c, s) in zip(inputs, self._slots, strict=False)]
+
+    def gain(self, standard: list[float]) -> float:
+        """Signed gain of the whole model from `standard`; see `Head`."""
         z = [
-            CLIP if v > CLIP else max(v, -CLIP)
-            for v in [
-                (x - c) * s for x, c, s in zip(inputs, self._centre, self._spread, strict=True)
-            ]
+            (v if v > -CLIP else -CLIP) if v < CLIP else CLIP  # noqa: FURB136 - a call costs more
+            for v in standard
         ]
-        value: float = self._model.head.intercept + sum(map(mul, self._linear, z))
+        value: float = self._intercept + sum(map(mul, self._linear, z))
         for weight, direction in self._directions:
             along: float = sum(map(mul, direction, z))
             value += weight * along * along
         return value
 
 
-def interpolate(knots: Sequence[tuple[float, float]], x: float) -> float:
-    """Linear between increasing knots, constant outside; 0.5 without knots."""
-    if not knots:
-        return 0.5
-    at = bisect_right(knots, (x, float("inf")))
-    if at == 0:
-        return knots[0][1]
-    if at == len(knots):
-        return knots[-1][1]
-    (x0, y0), (x1, y1) = knots[at - 1], knots[at]
-    return y0 + (y1 - y0) * (x - x0) / (x1 - x0)
+def interpolate(xs: Sequence[float], ys: Sequence[float], x: float) -> float:
+    """Linear between increasing points, constant outside; 0.5 without points."""
+    at = bisect_right(xs, x)
+    if 0 < at < len(xs):
+        left = xs[at - 1]
+        return ys[at - 1] + (ys[at] - ys[at - 1]) * (x - left) / (xs[at] - left)
+    return (ys[0] if at == 0 else ys[-1]) if ys else 0.5
 
 
 class Difficulty:
@@ -102,12 +108,13 @@ class Difficulty:
     Raises KeyError if the artifact has neither.
     """
 
-    __slots__ = ("_scorer", "model", "version")
+    __slots__ = ("_knots", "_scorer", "model", "version")
 
     def __init__(self, artifact: Artifact, weak: str, strong: str) -> None:
         name = f"{weak}:{strong}"
         self.model = artifact.pairs[name if name in artifact.pairs else ANY]
         self.version = artifact.version()
+        self._knots = [x for x, _ in self.model.knots], [y for _, y in self.model.knots]
         self._scorer = Scorer(self.model, artifact.tables[self.model.name])
 
     @property
@@ -121,12 +128,14 @@ class Difficulty:
 
     def judge(self, features: Features, view: PromptView) -> Score:
         """The score of extracted features; `view` says what the text could not."""
-        refusal = self._scorer.gate.refusal(features, view)
-        value = self._scorer.gain(features)
+        standard = self._scorer.standard(features)
+        refusal = self._scorer.gate.refusal(features, view, standard)
+        value = self._scorer.gain(standard)
         if not isfinite(value):
             value, refusal = 0.0, "not_finite"
+        probability = interpolate(*self._knots, value)
         return Score(
-            value, interpolate(self.model.knots, value), bool(refusal), refusal, self.version,
+            value, probability, bool(refusal), refusal, self.version,
             self.model.name, features.cut,
         )  # fmt: skip
 

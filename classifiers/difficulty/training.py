@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from classifiers.difficulty import ridge
-from classifiers.difficulty.artifact import Envelope, Head, PairModel, Tables
+from classifiers.difficulty.artifact import ANY, Envelope, Head, PairModel, Tables
 from classifiers.difficulty.calibration import platt_knots
 from classifiers.difficulty.curves import floor_points
 from classifiers.difficulty.dataset import Example
@@ -33,6 +33,7 @@ RANK: Final = 6
 PENALTIES: Final = (100.0, 300.0, 1000.0, 3000.0, 10000.0)
 MANY: Final = 3000
 _DIGITS: Final = 9
+_STEM: Final = 2 + STRUCTURE.index("stem")
 
 
 class TooFewRows(Exception):
@@ -48,69 +49,83 @@ class Trained:
     gains: Vector
 
 
-@dataclass(frozen=True, slots=True)
-class _Columns:
-    examples: Sequence[Example]
-    x: sparse.csr_matrix
-    y: Matrix
-    structure: Matrix
-
-
 def fold_of(group: str, salt: str = "fold-v1:", folds: int = FOLDS) -> int:
     """The fold of a group: fixed by its name, so that a stem never parts."""
     return crc32((salt + group).encode()) % folds
 
 
-def train_pair(
-    examples: Sequence[Example], weak: str, strong: str, pooled: bool = False
-) -> Trained:
-    """Train one pair. `pooled`: rows of several sources, each centred, linear head only.
-
-    Raises TooFewRows below 50 rows, or if neither model is ever better.
-    """
-    gain = np.array([e.y_strong - e.y_weak for e in examples])
-    if len(examples) < 50 or not gain.any():
-        raise TooFewRows(
-            f"{len(examples)} usable rows; collect at least 50 with different outcomes"
-        )
-    rows = _columns(examples, pooled)
+def train_pair(examples: Sequence[Example], weak: str, strong: str) -> Trained:
+    """Train the model of one pair. Raises TooFewRows below 50 rows, or without any gain."""
+    _enough(examples)
+    y = _outcomes(examples)
+    x = ridge.design([e.features for e in examples])
     penalty = 10.0 if len(examples) >= MANY else 5.0
-    inputs = np.hstack([_out_of_fold(rows, penalty), rows.structure])
-    weights, means = ridge.fit(rows.x, rows.y, penalty)
-    bytes_, scales = _quantised(weights)
-    square = 0.0 if pooled else 0.5 if len(examples) >= MANY else 0.3
-    head, gains = _fit_head(inputs, rows.y[:, 1] - rows.y[:, 0], square)
+    base = _out_of_fold(x, y, [fold_of(e.group) for e in examples], penalty)
+    weights, means = ridge.fit(x, y, penalty)
+    square = 0.5 if len(examples) >= MANY else 0.3
+    return _assembled(examples, (weak, strong), np.hstack([base, _structure(examples)]), y,
+                      _quantised(weights), means, square)  # fmt: skip
+
+
+def train_any(examples: Sequence[Example]) -> Trained:
+    """The model for pairs without their own: longer questions gain more, nothing else.
+
+    Words learned from one pair order the prompts of another no better than chance, or worse
+    (measured by leaving sources out), so its tables are empty. Rows are centred by source.
+    """
+    _enough(examples)
+    y = _outcomes(examples)
+    sources = np.array([e.source for e in examples])
+    overall = y.mean(axis=0)
+    for source in sorted(set(sources)):
+        y[sources == source] += overall - y[sources == source].mean(axis=0)
+    inputs = np.hstack([np.tile(overall, (len(y), 1)), _structure(examples)])
+    empty = _quantised(np.zeros((BUCKETS, 2)))
+    return _assembled(examples, (ANY, ANY), inputs, y, empty, overall, 0.0, (_STEM,))
+
+
+def _enough(examples: Sequence[Example]) -> None:
+    if len(examples) < 50 or all(e.y_strong == e.y_weak for e in examples):
+        raise TooFewRows(f"{len(examples)} rows; at least 50 with different outcomes are needed")
+
+
+def _outcomes(examples: Sequence[Example]) -> Matrix:
+    return np.array([(e.y_weak, e.y_strong) for e in examples])
+
+
+def _structure(examples: Sequence[Example]) -> Matrix:
+    return np.array([e.features.structure for e in examples])
+
+
+def _assembled(
+    examples: Sequence[Example],
+    pair: tuple[str, str],
+    inputs: Matrix,
+    y: Matrix,
+    quantised: tuple[tuple[bytes, bytes], tuple[float, float]],
+    means: Vector,
+    square: float,
+    only: Sequence[int] = (),
+) -> Trained:
+    head, gains = _fit_head(inputs, y[:, 1] - y[:, 0], square, only)
+    true = np.array([e.y_strong - e.y_weak for e in examples])
     known = _known(examples, 2)
     model = PairModel(
-        weak, strong, len(examples), scales, (_rounded(means[0]), _rounded(means[1])), head,
-        _envelope(examples, inputs[:, 2:], head), platt_knots(gains, gain > 0),
+        pair[0], pair[1], len(examples), quantised[1], (_rounded(means[0]), _rounded(means[1])),
+        head, _envelope(examples, inputs[:, 2:], head), platt_knots(gains, true > 0),
         tuple(_rounded(q) for q in np.quantile(gains, np.linspace(0, 1, 101))),
-        floor_points(gains, gain),
+        floor_points(gains, true),
     )  # fmt: skip
-    tables = Tables(bytes_[0], bytes_[1], known.tobytes())
-    return Trained(model, tables, gains)
+    return Trained(model, Tables(*quantised[0], known.tobytes()), gains)
 
 
-def _columns(examples: Sequence[Example], pooled: bool) -> _Columns:
-    y = np.array([(e.y_weak, e.y_strong) for e in examples])
-    if pooled:
-        sources = np.array([e.source for e in examples])
-        overall = y.mean(axis=0)
-        for source in sorted(set(sources)):
-            rows = sources == source
-            y[rows] += overall - y[rows].mean(axis=0)
-    structure = np.array([e.features.structure for e in examples])
-    return _Columns(examples, ridge.design([e.features for e in examples]), y, structure)
-
-
-def _out_of_fold(rows: _Columns, penalty: float) -> Matrix:
-    folds = np.array([fold_of(e.group) for e in rows.examples])
-    predicted = np.tile(rows.y.mean(axis=0), (len(folds), 1))
-    for fold in range(FOLDS):
-        held = folds == fold
+def _out_of_fold(x: sparse.csr_matrix, y: Matrix, fold: Sequence[int], penalty: float) -> Matrix:
+    folds = np.array(fold)
+    predicted = np.tile(y.mean(axis=0), (len(folds), 1))
+    for one in range(FOLDS):
+        held = folds == one
         if held.any() and not held.all():
-            fitted = ridge.fit(rows.x[~held], rows.y[~held], penalty)
-            predicted[held] = ridge.predict(rows.x[held], fitted)
+            predicted[held] = ridge.predict(x[held], ridge.fit(x[~held], y[~held], penalty))
     return predicted
 
 
@@ -123,11 +138,18 @@ def _quantised(weights: Matrix) -> tuple[tuple[bytes, bytes], tuple[float, float
     return (tables[0], tables[1]), (scales[0], scales[1])
 
 
-def _fit_head(inputs: Matrix, gain: Vector, square: float) -> tuple[Head, Vector]:
-    """Ridge on z and `square` * products of z; the penalty by leave-one-out error."""
+def _fit_head(
+    inputs: Matrix, gain: Vector, square: float, only: Sequence[int]
+) -> tuple[Head, Vector]:
+    """Ridge on z and `square` * products of z; the penalty by leave-one-out error.
+
+    `only`: the inputs that may count, all if empty. Also returns the left-out gains (rows,).
+    """
     centre, spread = inputs.mean(axis=0), inputs.std(axis=0)
     spread[spread < 1e-9] = 1.0
     z = np.clip((inputs - centre) / spread, -CLIP, CLIP)
+    if only:
+        z[:, [i for i in range(z.shape[1]) if i not in only]] = 0.0
     left, right = np.triu_indices(z.shape[1])
     terms = np.hstack([z, square * z[:, left] * z[:, right]]) if square else z
     weights, loo = _leave_one_out(terms - terms.mean(axis=0), gain)
@@ -180,7 +202,7 @@ def _envelope(examples: Sequence[Example], structure: Matrix, head: Head) -> Env
         wide=_rounded(max(0.02, float(np.quantile([e.features.wide for e in examples], 0.999)))),
         distinct=_rounded(float(np.quantile(distinct, 0.0005))),
         distance=_rounded(float(np.quantile(distance, 0.999))),
-        words=max(3, int(np.quantile([len(w) for w in words], 0.0005))),
+        words=min(5, max(3, int(np.quantile([len(w) for w in words], 0.0005)))),
         calls=_numbers(structure[:, texts:].max(axis=0)),
     )
 

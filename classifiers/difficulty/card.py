@@ -1,0 +1,67 @@
+"""The model card: what an artifact was made of, how well it does, and where it must not be used."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from classifiers.difficulty.artifact import ANY, Artifact, PairModel
+
+_LIMITS = """\
+- It ranks prompts for the pairs below. Pairs do not transfer: for others the model `*` gives an
+  order that is little better than chance, and its probabilities mean nothing there.
+- It knows English exam questions, short code and competition mathematics. Conversations, tools,
+  images, JSON schemas and other scripts are outside of its training rows: the gate abstains and
+  the request goes to the large tier, until a model is trained on local outcomes.
+- It reads the last user text: the first and last 1,200 characters. Scores of longer texts say so
+  (`cut`); beyond eight times that it abstains.
+- Words decide. Someone who writes the prompt can move the score in both directions. It is never
+  used to allow a place, and policy floors and forced tiers stand above it.
+- Labels are exact-match outcomes of one run each; they say nothing about style or safety."""
+
+
+def render(artifact: Artifact) -> str:
+    """The card of an artifact in Markdown."""
+    facts = artifact.card
+    kind = "prior, not trained on your traffic" if facts.get("prior") else "trained locally"
+    return "\n".join(
+        [
+            f"# Difficulty model `{artifact.version()}`", "",
+            f"Kind: {kind}. Hashed features and rounded weights only: it holds no text.", "",
+            "## Data", "", *_data(facts), "", "## Pairs", "", *_pairs(artifact), "",
+            "APGR, CPT50 and CPT80 are of training rows, each scored by a head fitted without it",
+            "over base models fitted without its group. `docs/difficulty.md` has kept-back rows.",
+            "", "## Limits", "", _LIMITS, "", "## Build", "", *_build(facts), "",
+        ]
+    )  # fmt: skip
+
+
+def _data(facts: Mapping[str, object]) -> list[str]:
+    sources, licences = _table(facts.get("sources")), _table(facts.get("licences"))
+    lines = ["| source | rows | licence |", "|---|---|---|"]
+    return lines + [f"| {s} | {n} | {licences.get(s, '')} |" for s, n in sources.items()]
+
+
+def _pairs(artifact: Artifact) -> list[str]:
+    measured = _table(artifact.card.get("left_out"))
+    lines = ["| weak → strong | rows | APGR | CPT50 | CPT80 |", "|---|---|---|---|---|"]
+    for name in sorted(artifact.pairs):
+        numbers = _table(measured.get(name))
+        lines.append(
+            f"| {_label(artifact.pairs[name])} | {artifact.pairs[name].rows} | "
+            f"{numbers.get('apgr', '')} | {numbers.get('cpt50', '')} | {numbers.get('cpt80', '')} |"
+        )
+    return lines
+
+
+def _label(pair: PairModel) -> str:
+    return "`*` (any other pair)" if pair.name == ANY else f"{pair.weak} → {pair.strong}"
+
+
+def _build(facts: Mapping[str, object]) -> list[str]:
+    build = _table(facts.get("build"))
+    named = ", ".join(f"{name} {value}" for name, value in build.items())
+    return [f"Repeats byte for byte on: {named}, with the locked dependencies."]
+
+
+def _table(value: object) -> Mapping[str, object]:
+    return value if isinstance(value, Mapping) else {}

@@ -1,0 +1,213 @@
+"""What `domicile classifier` does, as plain functions: the command line only wires and prints.
+
+Rows whose `split` is `train` are for fitting, all others for measuring. If only one kind is
+given, a pair is measured by its shipped model (no training rows) or by grouped 5-fold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from time import perf_counter
+from typing import Final
+
+import numpy as np
+
+from classifiers.difficulty import dataset, evaluation, recipe
+from classifiers.difficulty.artifact import Artifact, PairModel, load, save
+from classifiers.difficulty.calibration import platt_knots
+from classifiers.difficulty.card import render
+from classifiers.difficulty.curves import Interval
+from classifiers.difficulty.dataset import Example
+from classifiers.difficulty.evaluation import Report, Scores
+from classifiers.difficulty.features import extract
+from classifiers.difficulty.scorer import Difficulty
+from classifiers.difficulty.training import TooFewRows
+
+SHIPPED: Final = Path(__file__).parent.parent / "models" / "prior.bin"
+DRAWS: Final = 6
+CALIBRATE_BELOW: Final = 500
+MIN_LOCAL: Final = 200
+"""Fewer labels than this cannot switch grading on."""
+_TIMED: Final = 1000
+
+
+class NotBetter(Exception):
+    """The new model's lower confidence bound is not above the one in use."""
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluation:
+    """Reports of one question; several when labels were drawn several times."""
+
+    how: str
+    model: str
+    reports: tuple[Report, ...]
+    us_per_prompt: float
+
+    def as_json(self) -> dict[str, object]:
+        """Flat numbers: means over draws, `*_low` and `*_high` the 95 % bounds."""
+        first, out = self.reports[0], {}
+        for name in ("apgr", "cpt50", "cpt80"):
+            intervals: list[Interval] = [getattr(report, name) for report in self.reports]
+            values = [interval.value for interval in intervals]
+            out[name] = _mean(values)
+            out[f"{name}_low"] = _mean([interval.low for interval in intervals])
+            out[f"{name}_high"] = _mean([interval.high for interval in intervals])
+            out[f"{name}_spread"] = round(float(np.std(values)), 4)
+        for name in ("ece", "ece_debiased", "brier", "abstained", "gated"):
+            out[name] = _mean([getattr(report, name) for report in self.reports])
+        return {
+            "n": first.n, "gap": round(first.gap, 4), **out,
+            "us_per_prompt": round(self.us_per_prompt, 1), "draws": len(self.reports),
+            "how": self.how, "model": self.model,
+        }  # fmt: skip
+
+
+def evaluate(
+    files: Sequence[Path],
+    pair: str | None = None,
+    labels: int | None = None,
+    model: Path = SHIPPED,
+    bootstrap: int = evaluation.DRAWS,
+    clock: Callable[[], float] = perf_counter,
+) -> Evaluation:
+    """Measure on labelled rows. Without `pair` the artifact at `model` scores every row.
+
+    With `pair` (`WEAK:STRONG`) a model is fitted on the training rows, or on `labels` of them
+    drawn DRAWS times, and measured on the others; below CALIBRATE_BELOW labels the artifact
+    is calibrated on them, not replaced. Raises RowError, ArtifactError, TooFewRows.
+    """
+    rows = dataset.binary(dataset.read(files))
+    artifact = load(model)
+    if pair is None:
+        held = [row for row in rows if row.split != "train"] or list(rows)
+        kept = () if len(held) < len(rows) or held[0].split != "train" else held
+        how = "artifact on its own training rows" if kept else "artifact"
+        scored = evaluation.score(artifact, held)
+        return _evaluation(how, artifact, [(scored, held)], bootstrap, clock)
+    own = [row for row in rows if row.pair == pair]
+    if not own:
+        known = ", ".join(sorted({row.pair for row in rows}))
+        raise TooFewRows(f"no rows of pair `{pair}`; the files have {known}")
+    train = [row for row in own if row.split == "train"]
+    test = [row for row in own if row.split != "train"]
+    if labels is not None:
+        parts = [_drawn(artifact, train, test, labels, seed) for seed in range(DRAWS)]
+        how = f"{labels} labels, " + ("calibrated" if labels < CALIBRATE_BELOW else "trained")
+        return _evaluation(how, artifact, parts, bootstrap, clock)
+    if train and test:
+        fitted = evaluation.fit_and_score(train, test)
+        return _evaluation("trained on split train", artifact, [(fitted, test)], bootstrap, clock)
+    if test and pair in artifact.pairs:
+        scored = evaluation.score(artifact, test)
+        return _evaluation("artifact", artifact, [(scored, test)], bootstrap, clock)
+    crossed = evaluation.cross_validated(own)
+    return _evaluation("grouped 5-fold", artifact, [(crossed, own)], bootstrap, clock)
+
+
+def train(
+    files: Sequence[Path],
+    output: Path,
+    name: str = "local",
+    prior: bool = False,
+    tell: Callable[[str], None] = lambda _: None,
+) -> str:
+    """Train all pairs of the files' training rows (all rows if none is marked); return version."""
+    rows = dataset.binary(dataset.read(files))
+    marked = [row for row in rows if row.split == "train"]
+    return save(recipe.build(marked or rows, name, prior, tell), output)
+
+
+def calibrate(
+    files: Sequence[Path], pair: str, output: Path, model: Path = SHIPPED, name: str = "local"
+) -> str:
+    """Fit the probabilities of one pair to local labels and write a new artifact.
+
+    The order of prompts stays that of `model`. Raises TooFewRows below MIN_LOCAL labels.
+    """
+    rows = [row for row in dataset.binary(dataset.read(files)) if row.pair == pair]
+    if len(rows) < MIN_LOCAL:
+        raise TooFewRows(f"{len(rows)} labels of `{pair}`; at least {MIN_LOCAL} are needed")
+    return save(replace(calibrated(load(model), rows), name=name), output)
+
+
+def calibrated(artifact: Artifact, rows: Sequence[Example]) -> Artifact:
+    """The artifact with a model for the rows' pair whose probabilities fit the rows."""
+    difficulty = Difficulty(artifact, rows[0].weak, rows[0].strong)
+    values = np.array([difficulty.judge(row.features, row.view).value for row in rows])
+    fitted: PairModel = replace(
+        difficulty.model, weak=rows[0].weak, strong=rows[0].strong,
+        knots=platt_knots(values, evaluation.gains(rows) > 0),
+        quantiles=tuple(float(q) for q in np.quantile(values, np.linspace(0, 1, 101)).round(9)),
+    )  # fmt: skip
+    tables = artifact.tables[difficulty.model.name]
+    return replace(artifact, pairs={fitted.name: fitted}, tables={fitted.name: tables})
+
+
+def card(model: Path = SHIPPED) -> str:
+    """The model card in Markdown."""
+    return render(load(model))
+
+
+def compare(new: Path, used: Path, files: Sequence[Path], activate: bool = False) -> Interval:
+    """APGR of `new` minus that of `used` on rows not marked `train`, paired, with bounds.
+
+    With `activate`, raises NotBetter unless there are MIN_LOCAL rows and the lower bound is
+    above zero.
+    """
+    rows = dataset.binary(dataset.read(files))
+    held = [row for row in rows if row.split != "train"]
+    if not held:
+        raise TooFewRows("all rows are marked `train`; compare on rows that no model has seen")
+    first, second = (evaluation.score(load(path), held) for path in (new, used))
+    found = evaluation.difference(first.rank, second.rank, evaluation.gains(held))
+    if activate and (len(held) < MIN_LOCAL or not found.low > 0):
+        raise NotBetter(
+            f"lower bound of the difference is {found.low:.3f} on {len(held)} rows; it must be "
+            f"above 0 on at least {MIN_LOCAL}. Keep the model in use and collect more labels"
+        )
+    return found
+
+
+def _drawn(
+    artifact: Artifact, train: list[Example], test: list[Example], labels: int, seed: int
+) -> tuple[Scores, Sequence[Example]]:
+    pool = train or test
+    inside, outside = evaluation.draw(pool, labels, seed)
+    chosen = [pool[i] for i in inside]
+    held = test if train and test else [pool[i] for i in outside]
+    if not chosen or not held:
+        raise TooFewRows(f"{labels} labels leave nothing to measure on {len(pool)} rows")
+    if labels < CALIBRATE_BELOW:
+        return evaluation.score(calibrated(artifact, chosen), held), held
+    return evaluation.fit_and_score(chosen, held), held
+
+
+def _evaluation(
+    how: str,
+    artifact: Artifact,
+    parts: Sequence[tuple[Scores, Sequence[Example]]],
+    bootstrap: int,
+    clock: Callable[[], float],
+) -> Evaluation:
+    reports = tuple(
+        evaluation.report(scores, evaluation.gains(rows), bootstrap) for scores, rows in parts
+    )
+    return Evaluation(how, artifact.version(), reports, _timed(artifact, parts[0][1], clock))
+
+
+def _timed(artifact: Artifact, rows: Sequence[Example], clock: Callable[[], float]) -> float:
+    difficulty = Difficulty(artifact, rows[0].weak, rows[0].strong)
+    views = [row.view for row in rows[:_TIMED] if row.view.parts]
+    if not views:
+        return float("nan")
+    started = clock()
+    for view in views:
+        difficulty.judge(extract(view), view)
+    return (clock() - started) / len(views) * 1e6
+
+
+def _mean(values: Sequence[float]) -> float:
+    return round(float(np.mean(values)), 4)

@@ -1,0 +1,102 @@
+"""The recipe of an artifact: every pair of the rows, then one model for pairs without their own.
+
+Run twice on the same rows, lock and kind of machine it gives the same bytes; the card names both.
+"""
+
+from __future__ import annotations
+
+import platform
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final
+
+import numpy as np
+import scipy
+
+from classifiers.difficulty import curves
+from classifiers.difficulty.artifact import ANY, Artifact, PairModel, Tables
+from classifiers.difficulty.dataset import Example
+from classifiers.difficulty.training import TooFewRows, Trained, train_any, train_pair
+
+LICENCES: Final[Mapping[str, str]] = {
+    "routellm_mmlu": "MMLU: MIT; outcomes: RouteLLM, Apache-2.0",
+    "mmlu_pro": "MMLU-Pro: MIT; outcomes: Apache-2.0",
+    "llmrouter": "twelve tasks, permissive or CC; outcomes: LLMRouter, MIT",
+    "zeroeval_crux": "CRUXEval: MIT; outcomes: ZeroEval, Apache-2.0",
+    "zeroeval_math_l5": "MATH: MIT (was subject to a takedown); outcomes: ZeroEval, Apache-2.0",
+}
+"""Licences of the sources of the shipped prior, as commonly stated on 2026-11-29."""
+
+NEVER: Final = ("alpaca", "cmmlu", "routerbench")
+"""Sources that no shipped artifact may contain: non-commercial, or not cleared."""
+
+MIN_PAIR: Final = 200
+
+
+class ForbiddenSource(Exception):
+    """A row comes from a source that a prior must not contain."""
+
+
+def build(
+    examples: Sequence[Example],
+    name: str,
+    prior: bool = False,
+    tell: Callable[[str], None] = lambda _: None,
+) -> Artifact:
+    """Train all pairs with MIN_PAIR rows and more, and the model of any pair.
+
+    `prior`: the artifact is to be shipped, so forbidden sources are refused and licences listed.
+    `tell` is called with each pair before its training. Raises TooFewRows, ForbiddenSource.
+    """
+    if prior:
+        _permitted(examples)
+    groups: dict[str, list[Example]] = {}
+    for example in examples:
+        groups.setdefault(example.pair, []).append(example)
+    trained: dict[str, Trained] = {}
+    for pair in sorted(groups):
+        if len(groups[pair]) >= MIN_PAIR:
+            tell(pair)
+            rows = groups[pair]
+            trained[pair] = train_pair(rows, rows[0].weak, rows[0].strong)
+    if not trained:
+        raise TooFewRows(f"no pair has {MIN_PAIR} rows; collect more outcomes")
+    tell(ANY)
+    trained[ANY] = train_any(examples)
+    pairs: dict[str, PairModel] = {key: one.model for key, one in trained.items()}
+    tables: dict[str, Tables] = {key: one.tables for key, one in trained.items()}
+    return Artifact(name, facts(examples, trained, prior), pairs, tables)
+
+
+def facts(
+    examples: Sequence[Example], trained: Mapping[str, Trained], prior: bool
+) -> dict[str, object]:
+    """What the model card says about data, build and training; JSON values only."""
+    sources = Counter(e.source for e in examples)
+    return {
+        "prior": prior,
+        "rows": len(examples),
+        "sources": {source: sources[source] for source in sorted(sources)},
+        "licences": {s: LICENCES.get(s, "as given by the operator") for s in sorted(sources)},
+        "build": {
+            "python": ".".join(platform.python_version_tuple()[:2]),
+            "numpy": np.__version__, "scipy": scipy.__version__, "machine": platform.machine(),
+        },
+        "left_out": {pair: _left_out(examples, one) for pair, one in sorted(trained.items())},
+    }  # fmt: skip
+
+
+def _left_out(examples: Sequence[Example], trained: Trained) -> dict[str, float]:
+    own = [e for e in examples if trained.model.name in (ANY, e.pair)]
+    gain = np.array([e.y_strong - e.y_weak for e in own])
+    return {
+        "apgr": round(curves.apgr(trained.gains, gain), 3),
+        "cpt50": round(curves.cpt(trained.gains, gain, 0.5), 3),
+        "cpt80": round(curves.cpt(trained.gains, gain, 0.8), 3),
+    }
+
+
+def _permitted(examples: Sequence[Example]) -> None:
+    for source in sorted({e.source for e in examples}):
+        if any(name in source.lower() for name in NEVER):
+            raise ForbiddenSource(f"`{source}` must not be in a shipped artifact; leave it out")

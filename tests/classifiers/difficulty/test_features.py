@@ -1,0 +1,95 @@
+"""Features: bounded, total, the same everywhere, and about the question."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from zlib import crc32
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from classifiers.difficulty.features import BUCKETS, HEAD, STRUCTURE, TAIL, extract
+from classifiers.view import PromptView
+
+
+def structure(text: str) -> dict[str, float]:
+    return dict(zip(STRUCTURE, extract(PromptView.of_text(text)).structure, strict=True))
+
+
+@settings(max_examples=200)
+@given(st.text(st.characters(), max_size=400))
+def test_any_text_has_finite_features_in_range(text: str) -> None:
+    features = extract(PromptView.of_text(text))
+    assert len(features.structure) == len(STRUCTURE)
+    assert all(-1e6 < value < 1e6 for value in features.structure)
+    assert all(0 <= bucket < BUCKETS for bucket in features.buckets)
+    assert set(features.words) <= features.buckets
+    assert 0.0 <= features.wide <= 1.0
+
+
+def test_words_and_pairs_are_crc32_of_bytes() -> None:
+    features = extract(PromptView.of_text("Two Words"))
+    mask = BUCKETS - 1
+    assert features.words == [crc32(b"two") & mask, crc32(b"words") & mask]
+    assert features.buckets == {*features.words, crc32(b"twowords") & mask}
+
+
+def test_hashes_do_not_depend_on_the_process() -> None:
+    code = (
+        "from classifiers.difficulty.features import extract\n"
+        "from classifiers.view import PromptView\n"
+        "print(sorted(extract(PromptView.of_text('the same text')).buckets))"
+    )
+    printed = {
+        subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, check=True, text=True,
+            env={"PYTHONHASHSEED": seed, "PYTHONPATH": "."},
+        ).stdout
+        for seed in ("1", "2")
+    }  # fmt: skip
+    assert printed == {f"{sorted(extract(PromptView.of_text('the same text')).buckets)}\n"}
+
+
+def test_long_text_is_read_at_both_ends_and_says_so() -> None:
+    text = "start " + "middle " * 5000 + "hardquestion"
+    features = extract(PromptView.of_text(text))
+    assert features.cut
+    assert crc32(b"hardquestion") & (BUCKETS - 1) in features.buckets
+    assert len(features.words) <= HEAD + TAIL
+    assert not extract(PromptView.of_text("x" * (HEAD + TAIL))).cut
+
+
+def test_structure_of_a_question_with_options() -> None:
+    found = structure("What is 2+2, not 3?\nA. 1\nB. 22\nC. all of the above\nD. 4")
+    assert found["options"] == 4
+    assert found["asks"] == found["negated"] == found["all_of"] == 1
+    assert found["statement"] == found["blank"] == found["latex"] == 0
+    assert found["digits"] > 0
+    assert structure("plain words only")["options"] == 0
+    assert structure("let $x$ be")["latex"] == 1
+
+
+def test_the_call_is_part_of_the_structure() -> None:
+    body = {
+        "messages": [
+            {"role": "system", "content": "Be short."},
+            {"role": "user", "content": "a"},
+            {"role": "assistant", "content": "b"},
+            {"role": "user", "content": "c d"},
+        ],
+        "tools": [{}, {}],
+        "response_format": {"type": "json_schema"},
+    }
+    found = extract(PromptView.of_chat(body))
+    values = dict(zip(STRUCTURE, found.structure, strict=True))
+    assert values["turns"] > 0
+    assert values["tools"] > 0
+    assert values["json_schema"] == values["system"] == 1
+    assert len(found.words) == 2, "only the last user text is graded"
+
+
+def test_wide_is_the_share_of_bytes_outside_ascii() -> None:
+    assert extract(PromptView.of_text("你好")).wide == 1.0
+    assert extract(PromptView.of_text("hello")).wide == 0.0
+    assert 0 < extract(PromptView.of_text("größe")).wide < 0.6
