@@ -74,7 +74,8 @@ class Parts:
         """
         at = ("--host", "127.0.0.1", "--port", str(port), "--served-model-name", *names)
         size = ("--max-model-len", "1024", "--max-num-seqs", "2", "--num-gpu-blocks-override", "64")
-        start = (str(self.vllm), "serve", str(model), *at, *size)
+        tools = ("--enable-auto-tool-choice", "--tool-call-parser", "hermes")
+        start = (str(self.vllm), "serve", str(model), *at, *size, *tools)
         return [*start, "--dtype", "float32", "--enforce-eager"]
 
 
