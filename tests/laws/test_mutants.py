@@ -17,9 +17,9 @@ SEEDS = 500
 
 
 def killer(mutant: Mutant, laws: Mapping[str, Law]) -> str | None:
-    """The first law that a living mutant breaks."""
+    """The first law that a living mutant breaks; most die within a few worlds."""
     with mutant.alive():
-        for seed in range(SEEDS):
+        for seed in range(4 * SEEDS):
             for name, check in laws.items():
                 try:
                     check(Random(seed))
