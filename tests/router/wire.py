@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 from dataclasses import dataclass
 from urllib.parse import urlsplit
@@ -99,10 +100,8 @@ class Wire:
     async def close(self) -> None:
         """Hang up."""
         self.writer.close()
-        try:
+        with contextlib.suppress(ConnectionError):
             await self.writer.wait_closed()
-        except ConnectionError:
-            pass
 
 
 async def say(house: House, data: bytes) -> Answered:
