@@ -7,6 +7,7 @@ import time
 import uuid
 from collections.abc import Awaitable, Callable, MutableMapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 from classifiers.suite import Suite
@@ -16,7 +17,7 @@ from router.audit.log import AuditLog, LogSettings
 from router.dispatch import Dispatcher
 from router.eligible import Filter
 from router.errors import RequestError
-from router.exchange import AsgiExchange
+from router.exchange import AsgiExchange, Exchange
 from router.live import Live
 from router.load import InFlight
 from router.metrics import Metrics
@@ -72,6 +73,9 @@ class Router:
         self.pipeline = Pipeline(steps, _observer(live))
         self._clocks = clocks
         self._surfaces = {surface.path: surface for surface in SURFACES}
+        self._routes = {
+            surface.path.encode(): partial(self._infer, surface) for surface in SURFACES
+        }
         self._public: Asgi | None = None
         self._open: set[asyncio.Task[object]] = set()
         self._ticking: asyncio.Task[None] | None = None
@@ -121,11 +125,15 @@ class Router:
             return
         exchange = AsgiExchange(scope, receive, send)
         try:
-            await self._infer(exchange, surface, scope["method"])
+            await self._infer(surface, exchange, scope["method"])
         finally:
             exchange.close()
 
-    async def _infer(self, exchange: AsgiExchange, surface: Surface, method: str) -> None:
+    def route(self, path: bytes) -> Callable[[Exchange, str], Awaitable[None]] | None:
+        """Who answers a raw path without ASGI; see `router.direct`."""
+        return self._routes.get(path)
+
+    async def _infer(self, surface: Surface, exchange: Exchange, method: str) -> None:
         now = self._clocks.loop()
         limits = self.live.snapshot.config.router.limits
         arrival = Arrival(

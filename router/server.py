@@ -15,6 +15,7 @@ import uvicorn
 from router import admin
 from router.app import Asgi, Clocks, Router
 from router.config import ConfigError
+from router.direct import Inference, direct
 from router.door import Door
 from router.transport.messages import Transport
 
@@ -52,12 +53,12 @@ class Listener(uvicorn.Server):
         yield
 
 
-def listener(app: Asgi) -> Listener:
-    """A server for one of the sockets."""
+def listener(app: Asgi, inference: Inference | None = None) -> Listener:
+    """A server for one of the sockets; `inference` takes its routes off the ASGI way."""
     config = uvicorn.Config(
         app,
         loop="none",
-        http=Door,
+        http=Door if inference is None else direct(inference),
         ws="none",
         lifespan="off",
         log_config=None,
@@ -74,7 +75,7 @@ class Serving:
 
     def __init__(self, router: Router, public: socket.socket, private: socket.socket) -> None:
         self.router = router
-        self._public = listener(router)
+        self._public = listener(router, router)
         self._private = listener(admin.build(router.live))
         self._sockets = ((self._public, public), (self._private, private))
         self._tasks: list[asyncio.Task[None]] = []

@@ -1,0 +1,265 @@
+"""The direct adapter: `Exchange` on uvicorn's parser, without the ASGI cycle between them.
+
+Inference requests skip scope, messages and two tasks' wake-ups; every other route takes the
+ASGI way. `DirectExchange` stands where uvicorn keeps its cycle, so parsing, pipelining,
+keep-alive and shutdown stay uvicorn's. Contract tests run both adapters through the same
+cases.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Final, Protocol
+
+import httptools
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, RequestResponseCycle
+
+from router.door import Door
+from router.errors import ClientGone, RequestError
+from router.exchange import Exchange, Headers, RequestHead, check_headers
+
+_BODYLESS: Final = frozenset({204, 304})
+_HIGH_WATER: Final = 1 << 16
+
+
+class Inference(Protocol):
+    """What the direct adapter serves: some paths, each by a callable over an exchange."""
+
+    def route(self, path: bytes) -> Callable[[Exchange, str], Awaitable[None]] | None:
+        """Who answers a raw path; `None` leaves it to ASGI."""
+        ...
+
+
+class DirectExchange:
+    """One request on one connection. See `Exchange`; the other members are uvicorn's."""
+
+    __slots__ = (
+        "_callback", "_chunked", "_disconnected", "_door", "_expects", "_limit", "_parts",
+        "_route", "_size", "_waiter", "head", "keep_alive", "more_body", "response_complete",
+        "response_started",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        door: Direct,
+        head: RequestHead,
+        route: Callable[[Exchange, str], Awaitable[None]],
+        keep_alive: bool,
+        expects: bool,
+    ) -> None:
+        self.head = head
+        self.keep_alive = keep_alive
+        self.more_body = True
+        self.response_started = False
+        self.response_complete = False
+        self._door = door
+        self._route = route
+        self._parts: list[bytes] = []
+        self._size = 0
+        self._limit = _HIGH_WATER
+        self._chunked = False
+        self._disconnected = False
+        self._expects = expects
+        self._waiter: asyncio.Future[None] | None = None
+        self._callback: Callable[[], None] | None = None
+
+    # -- what uvicorn's protocol does with a cycle -----------------------------------------
+
+    @property
+    def message_event(self) -> DirectExchange:
+        """Something happened: `set` wakes whoever waits for the body."""
+        return self
+
+    def set(self) -> None:
+        """See `message_event`."""
+        waiter, self._waiter = self._waiter, None
+        if waiter is not None and not waiter.done():
+            waiter.set_result(None)
+
+    @property
+    def disconnected(self) -> bool:
+        """Whether the client has left."""
+        return self._disconnected
+
+    @disconnected.setter
+    def disconnected(self, value: bool) -> None:
+        self._disconnected = value
+        callback, self._callback = self._callback, None
+        if value and callback is not None:
+            callback()
+
+    def add(self, body: bytes) -> None:
+        """A piece of the body."""
+        self._parts.append(body)
+        self._size += len(body)
+        if self._size > self._limit:
+            self._door.flow.pause_reading()
+        self.set()
+
+    async def run_asgi(self, app: object) -> None:
+        """Answer, by the route and not by the application."""
+        try:
+            await self._route(self, self.head.method)
+            if not self.response_complete and not self._disconnected:
+                self._door.transport.close()
+        except BaseException:
+            self._door.transport.close()
+            raise
+        finally:
+            self._callback = None
+
+    # -- Exchange --------------------------------------------------------------------------
+
+    @property
+    def gone(self) -> bool:
+        """See `Exchange`."""
+        return self._disconnected
+
+    @property
+    def started(self) -> bool:
+        """See `Exchange`."""
+        return self.response_started
+
+    async def chunks(self, limit: int) -> AsyncIterator[bytes]:
+        """See `Exchange`."""
+        size = 0
+        async for part in self._read(limit):
+            size += len(part)
+            if size > limit:
+                raise _too_large(limit)
+            yield part
+
+    async def body(self, limit: int) -> bytes:
+        """See `Exchange`."""
+        if not self.more_body and len(self._parts) == 1 and self._size <= limit:
+            return self._parts.pop()
+        parts = [part async for part in self.chunks(limit)]
+        return parts[0] if len(parts) == 1 else b"".join(parts)
+
+    async def _read(self, limit: int) -> AsyncIterator[bytes]:
+        declared = self.head.get(b"content-length") or b""
+        if declared.isdigit() and int(declared) > limit:
+            raise _too_large(limit)
+        if self._expects:
+            self._expects = False
+            self._door.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+        while True:
+            parts, self._parts, self._size = self._parts, [], 0
+            for part in parts:
+                yield part
+            if self._disconnected:
+                raise ClientGone
+            if not self.more_body and not self._parts:
+                return
+            if not self._parts:
+                self._door.flow.resume_reading()
+                self._waiter = self._door.loop.create_future()
+                await self._waiter
+
+    def on_gone(self, callback: Callable[[], None] | None) -> Callable[[], None] | None:
+        """See `Exchange`."""
+        before, self._callback = self._callback, callback
+        if callback is not None and self._disconnected:
+            self._callback = None
+            callback()
+        return before
+
+    async def start(self, status: int, headers: Headers) -> None:
+        """See `Exchange`."""
+        check_headers(headers)
+        self.response_started = True
+        if self._disconnected:
+            return
+        self._door.transport.write(self._encoded(status, headers))
+
+    def _encoded(self, status: int, headers: Headers) -> bytes:
+        named = dict(headers)
+        content = [STATUS_LINE[status]]
+        for name, value in (*self._door.server_state.default_headers, *headers):
+            content += (name, b": ", value, b"\r\n")
+        if named.get(b"connection", b"").lower() == b"close":
+            self.keep_alive = False
+        elif not self.keep_alive:
+            content.append(b"connection: close\r\n")
+        self._chunked = b"content-length" not in named and status not in _BODYLESS
+        content.append(b"transfer-encoding: chunked\r\n\r\n" if self._chunked else b"\r\n")
+        return b"".join(content)
+
+    async def write(self, data: bytes) -> None:
+        """See `Exchange`."""
+        if not data or self._disconnected:
+            return
+        self._door.transport.write(b"%x\r\n%b\r\n" % (len(data), data) if self._chunked else data)
+        if self._door.flow.write_paused:
+            await self._door.flow.drain()
+
+    async def end(self, data: bytes = b"") -> None:
+        """See `Exchange`."""
+        if self._disconnected:
+            return
+        if self._chunked:
+            last = b"%x\r\n%b\r\n0\r\n\r\n" % (len(data), data) if data else b"0\r\n\r\n"
+            self._door.transport.write(last)
+        elif data:
+            self._door.transport.write(data)
+        self._complete()
+        if self._door.flow.write_paused:
+            await self._door.flow.drain()
+
+    def _complete(self) -> None:
+        self.response_complete = True
+        self._callback = None
+        if not self.keep_alive:
+            self._door.transport.close()
+        self._door.on_response_complete()
+
+
+class Direct(Door):
+    """The door, with inference routes taken off the ASGI way."""
+
+    inference: Inference
+
+    def on_headers_complete(self) -> None:
+        """The head is whole: who answers is known."""
+        route = None
+        if not self.parser.should_upgrade():
+            path = httptools.parse_url(self.url).path
+            route = self.inference.route(path)
+        if route is None:
+            super().on_headers_complete()
+            return
+        self._in_head, self._in_body = False, True
+        self._begin(route)
+
+    def _begin(self, route: Callable[[Exchange, str], Awaitable[None]]) -> None:
+        url = httptools.parse_url(self.url)
+        method = self.parser.get_method().decode("ascii")
+        head = RequestHead(method, url.path.decode("ascii"), url.query or b"", self.headers)
+        keep_alive = self.parser.get_http_version() != "1.0" and self.parser.should_keep_alive()
+        existing: RequestResponseCycle | None = self.cycle
+        exchange = DirectExchange(self, head, route, keep_alive, self.expect_100_continue)
+        self.cycle = exchange  # type: ignore[assignment]  # by its shape, see the class
+        if existing is None or existing.response_complete:
+            self._start_asgi_task(self.cycle, self.app)
+        else:
+            self.flow.pause_reading()
+            self.pipeline.appendleft((self.cycle, self.app))
+
+    def on_body(self, body: bytes) -> None:
+        """A piece of the body."""
+        cycle: object = self.cycle
+        if isinstance(cycle, DirectExchange) and not cycle.response_complete:
+            self._since = 0
+            cycle.add(body)
+            return
+        super().on_body(body)
+
+
+def direct(inference: Inference) -> type[Direct]:
+    """uvicorn makes its protocols itself, so the routes are bound to a class."""
+    return type("BoundDirect", (Direct,), {"inference": inference})
+
+
+def _too_large(limit: int) -> RequestError:
+    return RequestError("body_too_large", f"the body is above {limit} bytes: send less")
