@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 
-from regions.footprints.base import vendor_of
+from regions.footprints.base import STORING, vendor_of
 from regions.footprints.table import Node, Rule, Table, load_tables
 from regions.model import Call, Endpoint
 
@@ -157,6 +157,9 @@ class _Look:
         elif rule.mover is not None:
             if given and given != rule.unless:
                 self.movers.add(rule.mover)
+                # What is only stored stays in place; but an id that is a link is fetched as one.
+                if rule.mover in STORING and _holds_url(given):
+                    self.movers.add(URL_INPUT)
         elif rule.place:
             self.places.add((name, _text(given)))
         elif rule.unknown:
