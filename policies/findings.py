@@ -8,6 +8,7 @@ from enum import IntEnum
 from functools import cached_property
 
 from policies.attributes import Attributes, Supplied, gather
+from policies.compiled import Compiled
 from policies.conditions import ALWAYS, Candidate
 from policies.eligibility import Eligible, Excluded, Reason, judge
 from policies.engine import Ask, Decision, decide
@@ -69,10 +70,20 @@ class Scene:
     @cached_property
     def silent(self) -> Mapping[str, Decision]:
         """Per tenant, the decision about a request that says nothing."""
+        engine = Compiled(self.policy)
         return {
-            name: decide(self.policy, Ask(name, None, self.attributes(tenant)), self.now)
+            name: engine.decide(Ask(name, None, self.attributes(tenant)), self.now)
             for name, tenant in self.policy.tenants.items()
         }
+
+    @cached_property
+    def _anywhere(self) -> str:
+        """A region for the router: where it is, is another question than a check's."""
+        return self.catalog.atlas.regions[0].id
+
+    @cached_property
+    def _served(self) -> dict[tuple[str, str], tuple[str, ...]]:
+        return {}
 
     @cached_property
     def loosest(self) -> Mapping[str, Decision]:
@@ -96,9 +107,7 @@ class Scene:
         """Whether an endpoint may serve a plain call, wherever the router is."""
         candidate = Candidate(endpoint.name, endpoint.model, endpoint.provider, tier)
         where = self.footprints[endpoint.name]
-        # The router's own region is another question: any place of the catalog stands for it.
-        region = self.catalog.atlas.regions[0].id
-        found = judge(decision, candidate, endpoint, where, region, self.now)
+        found = judge(decision, candidate, endpoint, where, self._anywhere, self.now)
         if isinstance(found, Eligible):
             return found
         reasons = tuple(r for r in found.reasons if r.code != "router_outside")
@@ -106,13 +115,17 @@ class Scene:
             return Excluded(candidate, reasons)
         return Eligible(candidate, decision.allowed(candidate), None)
 
-    def served(self, decision: Decision, model: Model) -> tuple[str, ...]:
-        """The endpoints of a model that may serve a plain call under a decision."""
-        return tuple(
-            endpoint.name
-            for tier, endpoint in self.policy.candidates(model.name)
-            if isinstance(self.verdict(decision, tier, endpoint), Eligible)
-        )
+    def served(self, tenant: str, model: Model) -> tuple[str, ...]:
+        """The endpoints of a model that may serve a plain, silent request of a tenant."""
+        known = self._served.get((tenant, model.name))
+        if known is None:
+            decision = self.silent[tenant]
+            known = self._served[tenant, model.name] = tuple(
+                endpoint.name
+                for tier, endpoint in self.policy.candidates(model.name)
+                if not self.reasons(decision, tier, endpoint)
+            )
+        return known
 
     def reasons(self, decision: Decision, tier: Tier, endpoint: Endpoint) -> tuple[Reason, ...]:
         """Why an endpoint may not serve; empty when it may."""

@@ -14,9 +14,8 @@ from regions.places import Elsewhere
 
 def silence(scene: Scene) -> Iterator[Finding]:
     """What a request that says nothing may reach, per tenant."""
-    for name, decision in scene.silent.items():
-        tenant = scene.policy.tenants[name]
-        reached = {m.name: scene.served(decision, m) for m in scene.models(tenant)}
+    for name, tenant in scene.policy.tenants.items():
+        reached = {m.name: scene.served(name, m) for m in scene.models(tenant)}
         shown = "; ".join(f"{m}: {', '.join(e) or 'nothing'}" for m, e in reached.items())
         message = f"tenant `{name}`: a request that says nothing may reach {shown or 'nothing'}"
         yield Finding(Severity.NOTE, "silence_reaches", message, tenant.mark)
@@ -29,7 +28,7 @@ def models_without_places(scene: Scene) -> Iterator[Finding]:
         if decision.denied:
             continue
         for model in scene.models(tenant):
-            yield from _served(scene, tenant, model, scene.served(decision, model))
+            yield from _served(scene, tenant, model, scene.served(name, model))
 
 
 def _served(
@@ -100,9 +99,9 @@ def endpoints_nobody_uses(scene: Scene) -> Iterator[Finding]:
     in_models = {n for m in scene.policy.models.values() for ns in m.tiers.values() for n in ns}
     reached = {
         endpoint
-        for name, decision in scene.silent.items()
-        for model in scene.models(scene.policy.tenants[name])
-        for endpoint in scene.served(decision, model)
+        for name, tenant in scene.policy.tenants.items()
+        for model in scene.models(tenant)
+        for endpoint in scene.served(name, model)
     }
     for name in scene.policy.endpoints:
         if name not in in_models:

@@ -30,7 +30,7 @@ def never_binding(scene: Scene) -> Iterator[Finding]:
 
 def _contradicts(condition: Condition) -> bool:
     """Whether a conjunction asks for two values of what has only one, or for v and not v."""
-    parts = condition.parts if isinstance(condition, AllOf) else (condition,)
+    parts = _parts(condition)
     wanted: dict[str, frozenset[str]] = {}
     refused: dict[str, frozenset[str]] = {}
     for part in parts:
@@ -69,23 +69,49 @@ def _bounds_nothing(scene: Scene, rule: Rule) -> bool:
 def shadowed(scene: Scene) -> Iterator[Finding]:
     """Rules that another rule makes superfluous: it applies whenever they do, and is narrower."""
     rules = [rule for rule in scene.policy.rules if not rule.is_dry(scene.now)]
+    numbers = {id(rule): number for number, rule in enumerate(rules)}
+    index = _by_first_part(rules)
     for rule in rules:
-        wider = next((o for o in rules if o is not rule and _shadows(scene, o, rule)), None)
+        others = (one for one in _candidates(index, rule) if one is not rule)
+        wider = next((one for one in others if _shadows(scene.now, one, rule, numbers)), None)
         if wider is not None:
             message = f"rule `{rule.name}` is shadowed by `{wider.name}`, which bounds it already"
             yield Finding(Severity.WARNING, "rule_shadowed", message, rule.mark)
 
 
-def _shadows(scene: Scene, one: Rule, rule: Rule) -> bool:
+def _by_first_part(rules: list[Rule]) -> dict[object, list[Rule]]:
+    """Rules by what the first part of their condition is weaker than; `None`: everything."""
+    index: dict[object, list[Rule]] = {}
+    for rule in rules:
+        parts = _parts(rule.condition)
+        keys: list[object] = [None] if not parts else [parts[0]]
+        if parts and isinstance(parts[0], Is):
+            keys = [(parts[0].attribute, value) for value in parts[0].values]
+        for key in keys:
+            index.setdefault(key, []).append(rule)
+    return index
+
+
+def _candidates(index: dict[object, list[Rule]], rule: Rule) -> Iterator[Rule]:
+    yield from index.get(None, ())
+    for part in _parts(rule.condition):
+        key = (part.attribute, min(part.values)) if isinstance(part, Is) else part
+        yield from index.get(key, ())
+
+
+def _parts(condition: Condition) -> tuple[Condition, ...]:
+    return condition.parts if isinstance(condition, AllOf) else (condition,)
+
+
+def _shadows(now: float, one: Rule, rule: Rule, numbers: dict[int, int]) -> bool:
     """Whether `rule` changes nothing beside `one`. Of two equal ones the later is shadowed."""
-    if not _covers(scene, one, rule) or not _implied(one.condition, rule.condition):
+    if not _covers(now, one, rule) or not _implied(one.condition, rule.condition):
         return False
-    equal = _covers(scene, rule, one) and _implied(rule.condition, one.condition)
-    return not equal or scene.policy.rules.index(one) < scene.policy.rules.index(rule)
+    equal = _covers(now, rule, one) and _implied(rule.condition, one.condition)
+    return not equal or numbers[id(one)] < numbers[id(rule)]
 
 
-def _covers(scene: Scene, one: Rule, rule: Rule) -> bool:
-    now = scene.now
+def _covers(now: float, one: Rule, rule: Rule) -> bool:
     if rule.prefer is not None or not rule.require <= one.require:
         return False
     if not set(rule.obligations) <= set(one.obligations):
@@ -101,9 +127,8 @@ def _covers(scene: Scene, one: Rule, rule: Rule) -> bool:
 
 def _implied(one: Condition, other: Condition) -> bool:
     """Whether `one` surely applies when `other` does; only for conjunctions of comparisons."""
-    needs = one.parts if isinstance(one, AllOf) else (one,)
-    given = other.parts if isinstance(other, AllOf) else (other,)
-    return all(any(_weaker(need, have) for have in given) for need in needs)
+    given = _parts(other)
+    return all(any(_weaker(need, have) for have in given) for need in _parts(one))
 
 
 def _weaker(need: Condition, have: Condition) -> bool:
@@ -136,7 +161,7 @@ def empty_intersections(scene: Scene) -> Iterator[Finding]:
 
 
 def _may_concern(rule: Rule, tenant: str) -> bool:
-    parts = rule.condition.parts if isinstance(rule.condition, AllOf) else (rule.condition,)
+    parts = _parts(rule.condition)
     return all(
         not (isinstance(p, Is) and p.attribute == "tenant") or tenant in p.values for p in parts
     )

@@ -19,7 +19,7 @@ def test_verdicts_do_not_depend_on_where_the_router_is() -> None:
         decision = looked.silent["clinic"]
         assert isinstance(looked.verdict(decision, tier, endpoint), Eligible)
         assert looked.reasons(decision, tier, endpoint) == ()
-    assert looked.served(looked.silent["clinic"], looked.policy.models["assistant"]) == (
+    assert looked.served("clinic", looked.policy.models["assistant"]) == (
         "fra-small",
         "fra-large",
         "sonnet-eu",
