@@ -1,12 +1,22 @@
-"""The admin listener: metrics and status. It binds to its own address, never the public one."""
+"""The admin listener: metrics, status, quarantine. It binds to its own address, never the public
+one. Looking needs no key; whatever changes something does (see `router.operator`)."""
 
 from __future__ import annotations
 
-from fastapi import FastAPI
-from fastapi.responses import Response
+from typing import Annotated
+
+from fastapi import FastAPI, Header, Request
+from fastapi.responses import JSONResponse, Response
 from pydantic import BaseModel
 
+from router.audit.errors import AuditError
+from router.config import Strict
+from router.errors import RequestError
 from router.live import Live
+from router.operator import operator
+from router.quarantine import NotQuarantined
+from router.veto_file import Imposed
+from router.watch.start import Watches
 
 
 class EndpointStatus(BaseModel):
@@ -16,6 +26,30 @@ class EndpointStatus(BaseModel):
     kind: str
     replicas: dict[str, str]
     tokens: int
+
+
+class FilesStatus(BaseModel):
+    """The files on disk against those that serve: digests, and why the newest don't serve."""
+
+    on_disk: str
+    active: str
+    looked_at: float
+    refused: str
+
+
+class QuarantineAsked(Strict):
+    """What to take out (`endpoint`, `place`, `operator`, `key`), or with `lift` to let in again."""
+
+    what: str
+    name: str
+    reason: str
+    lift: bool = False
+
+
+class Quarantined(BaseModel):
+    """Everything that is quarantined now."""
+
+    quarantined: list[Imposed]
 
 
 class Status(BaseModel):
@@ -28,6 +62,9 @@ class Status(BaseModel):
     catalog: str
     catalog_date: str
     loaded_at: float
+    files: FilesStatus
+    quarantined: list[Imposed]
+    drifted: list[str]
     keys: int
     log: str
     log_size: int
@@ -37,9 +74,12 @@ class Status(BaseModel):
     endpoints: list[EndpointStatus]
 
 
-def build(live: Live) -> FastAPI:
-    """The admin application."""
+def build(live: Live, watches: Watches | None = None) -> FastAPI:
+    """The admin application; without `watches` nothing can be changed through it."""
     app = FastAPI(title="Domicile admin", docs_url=None, redoc_url=None)
+    app.add_exception_handler(RequestError, _refused)
+    if watches is not None:
+        _quarantine(app, live, watches)
 
     @app.get("/metrics")
     async def metrics() -> Response:
@@ -50,7 +90,7 @@ def build(live: Live) -> FastAPI:
     @app.get("/status")
     async def status() -> Status:
         """Versions, log, endpoints."""
-        return _status(live)
+        return _status(live, watches)
 
     @app.get("/healthz")
     async def healthz() -> dict[str, str]:
@@ -60,8 +100,34 @@ def build(live: Live) -> FastAPI:
     return app
 
 
-def _status(live: Live) -> Status:
+def _quarantine(app: FastAPI, live: Live, watches: Watches) -> None:
+    @app.post("/quarantine")
+    async def quarantine(
+        asked: QuarantineAsked, authorization: Annotated[str, Header()] = ""
+    ) -> Quarantined:
+        """Narrow at once, also for requests in flight; or lift it."""
+        by = operator(authorization, live, watches.token)
+        book = watches.quarantine
+        act = book.lift if asked.lift else book.impose
+        try:
+            await act(asked.what, asked.name, asked.reason, by)
+        except NotQuarantined as error:
+            raise RequestError("invalid_request", str(error)) from None
+        except AuditError as error:
+            message = f"{error}; a veto asked for stands in this process, a lift was not done"
+            raise RequestError("log_unavailable", message, retry_after=5.0) from None
+        return Quarantined(quarantined=list(book.imposed))
+
+
+async def _refused(request: Request, error: Exception) -> JSONResponse:
+    if not isinstance(error, RequestError):
+        raise error
+    return JSONResponse(error.body(), error.status, headers=dict(error.headers))
+
+
+def _status(live: Live, watches: Watches | None) -> Status:
     snapshot, head = live.snapshot, live.log.head
+    files = live.files
     return Status(
         router=snapshot.config.router.id,
         region=snapshot.region,
@@ -70,6 +136,14 @@ def _status(live: Live) -> Status:
         catalog=snapshot.catalog.digest,
         catalog_date=snapshot.catalog.date.isoformat(),
         loaded_at=snapshot.loaded_at,
+        files=FilesStatus(
+            on_disk=files.on_disk,
+            active=files.active,
+            looked_at=files.looked_at,
+            refused=files.refused,
+        ),
+        quarantined=[] if watches is None else list(watches.quarantine.imposed),
+        drifted=sorted(snapshot.drifted),
         keys=len(snapshot.keys),
         log=live.log.health.state,
         log_size=0 if head is None else head.size,

@@ -23,6 +23,7 @@ from router.load import InFlight
 from router.metrics import Metrics
 from router.pipeline import Observed, Pipeline
 from router.records import Scribe
+from router.reload import Source
 from router.retrying import RetryBudget
 from router.selection import Condition
 from router.snapshot import Snapshot
@@ -34,6 +35,7 @@ from router.transport.client import HttpTransport
 from router.transport.messages import Transport
 from router.types import Arrival, Candidacy, Plan, Purpose
 from router.vetoes import VetoBoard
+from router.watch.start import Watches
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -48,12 +50,18 @@ TICK: Final = 5.0
 class Clocks:
     """The two clocks and the randomness of a process, injected everywhere.
 
-    `wall` gives seconds since the epoch, `loop` monotonic seconds, `entropy(n)` n bytes.
+    `wall` gives seconds since the epoch, `loop` monotonic seconds, `entropy(n)` n bytes;
+    `sleep` is what the watches wait with.
     """
 
     wall: Callable[[], float]
     loop: Callable[[], float]
     entropy: Callable[[int], bytes]
+    sleep: Callable[[float], Awaitable[object]] = asyncio.sleep
+
+    def random(self) -> float:
+        """A number from 0 to 1."""
+        return int.from_bytes(self.entropy(4)) / 0xFFFFFFFF
 
     @classmethod
     def real(cls, entropy: Callable[[int], bytes]) -> Clocks:
@@ -77,6 +85,7 @@ class Router:
             surface.path.encode(): partial(self._infer, surface) for surface in SURFACES
         }
         self._public: Asgi | None = None
+        self.watches: Watches | None = None
         self._open: set[asyncio.Task[object]] = set()
         self._ticking: asyncio.Task[None] | None = None
 
@@ -87,8 +96,11 @@ class Router:
         log: LogSettings,
         clocks: Clocks,
         transport: Transport | None = None,
+        source: Source | None = None,
     ) -> Router:
         """Open the log (recovering what a crash left), store the snapshot, be ready.
+
+        With a `source` its files are watched, and a change that passes every check is served.
 
         Raises:
             AuditError: the log can't be opened: nothing may be served without it.
@@ -114,6 +126,11 @@ class Router:
         )
         out = transport or HttpTransport()
         router = cls(live, _steps(live, out), out, clocks)
+        try:
+            router.watches = await Watches.begin(live, out, log, clocks, source)
+        except BaseException:
+            await audit.close()
+            raise
         router._ticking = asyncio.create_task(router._tick())
         return router
 
@@ -202,6 +219,8 @@ class Router:
             await asyncio.wait(self._open, timeout=1.0)
         if self._ticking is not None:
             self._ticking.cancel()
+        if self.watches is not None:
+            await self.watches.close()
         if isinstance(self.transport, HttpTransport):
             await self.transport.close()
         await self.live.log.close()
@@ -231,7 +250,7 @@ def _steps(live: Live, transport: Transport) -> TwelveSteps:
         live.inflight,
         live.vetoes,
         budget,
-        config.limits,
+        live.roles,
         record,
         live.loop_time,
         live.wall_time,
@@ -244,7 +263,6 @@ def _steps(live: Live, transport: Transport) -> TwelveSteps:
         Suite((), live.loop_time),
         live.concurrency,
         live.metrics,
-        config.limits,
         lambda name: condition(live, name),
         live.wall_time,
         live.loop_time,

@@ -20,7 +20,6 @@ from typing import Final
 
 from regions.health import HealthBook, Sign, Standing
 from router.audit.log import Committed
-from router.config import Limits
 from router.errors import RequestError
 from router.framing import Framed, FramedWhole
 from router.load import Held, InFlight
@@ -37,6 +36,7 @@ from router.outcomes import Failed, attempts_told, ended, failed
 from router.providers.base import Ask, Decoder, Failure, Provider
 from router.providers.failures import by_status, meaning
 from router.retrying import RetryBudget
+from router.role_keys import CredentialBoard
 from router.snapshot import Snapshot
 from router.transport.messages import AttemptFailed, Fate, OutboundResponse, Timeouts, Transport
 from router.types import Attempt, Candidacy, Plan
@@ -103,7 +103,7 @@ class Dispatcher:
     inflight: InFlight
     vetoes: VetoBoard
     budget: RetryBudget
-    limits: Limits
+    roles: CredentialBoard
     record: Callable[[Plan, Candidacy, int], Awaitable[object]]
     loop_time: Callable[[], float]
     wall_time: Callable[[], float]
@@ -158,7 +158,7 @@ class Dispatcher:
         if self.loop_time() >= arrival.deadline:
             run.failures.append(failed("deadline", Fate.NOT_SENT))
             return False
-        if len(run.attempts) >= self.limits.attempts:
+        if len(run.attempts) >= arrival.snapshot.config.router.limits.attempts:
             return False
         last = run.failures[-1] if run.failures else None
         if last is None or last.fate is Fate.NOT_SENT:
@@ -214,8 +214,9 @@ class Dispatcher:
         plan, endpoint = run.plan, candidacy.endpoint
         provider = plan.arrival.snapshot.provider(endpoint)
         ask = self._ask(run)
-        target = plan.arrival.snapshot.target(endpoint, replica)
-        request = provider.encode(ask, endpoint, target, self.wall_time())
+        now = self.wall_time()
+        target = self.roles.filled(endpoint, plan.arrival.snapshot.target(endpoint, replica), now)
+        request = provider.encode(ask, endpoint, target, now)
         timeouts = self._timeouts(plan)
         sent_at = self.loop_time()
         response = await self.transport.send(request, timeouts)
@@ -263,8 +264,9 @@ class Dispatcher:
     def _timeouts(self, plan: Plan) -> Timeouts:
         """A whole answer's first byte comes when all of it is made."""
         stream = plan.admitted.asked.stream
-        first = self.limits.first_token if stream else self.limits.answer
-        return Timeouts(plan.arrival.deadline, self.limits.connect, first)
+        limits = plan.arrival.snapshot.config.router.limits
+        first = limits.first_token if stream else limits.answer
+        return Timeouts(plan.arrival.deadline, limits.connect, first)
 
     def _one(self, candidacy: Candidacy, replica: str, result: str, began: float) -> Attempt:
         millis = round((self.loop_time() - began) * 1000)

@@ -14,6 +14,7 @@ from policies.eligibility import Excluded, judge
 from regions.footprints.base import footprint
 from regions.footprints.parameters import refusals
 from regions.model import Call, Endpoint, Footprint, Tier
+from router.drifted import joined
 from router.errors import RequestError
 from router.pipeline import Refused
 from router.providers.base import Ask
@@ -94,6 +95,9 @@ class Filter:
         if len(self.footprints) >= self.bound:
             self.footprints.clear()
         found = footprint(endpoint, moved, snapshot.catalog, now)
+        drifted = snapshot.drifted.get(endpoint.name)
+        if drifted is not None:
+            found = joined(found, drifted)
         self.footprints[key] = found
         return found
 

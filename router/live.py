@@ -11,15 +11,31 @@ from router.admission import Concurrency
 from router.audit.log import AuditLog
 from router.load import InFlight
 from router.metrics import Metrics
+from router.role_keys import CredentialBoard
 from router.snapshot import Snapshot
 from router.vetoes import VetoBoard
+
+
+@dataclass(slots=True)
+class Files:
+    """The configuration on disk, against the one that serves. Digests are hex, times epoch seconds.
+
+    `on_disk` covers every file the configuration refers to, secrets too; `active` is what it was
+    when the serving snapshot was loaded. `refused` says why the newest files are not served.
+    """
+
+    on_disk: str = ""
+    active: str = ""
+    looked_at: float = 0.0
+    refused: str = ""
 
 
 @dataclass(slots=True)
 class Live:
     """What changes while the router runs; everything else is immutable.
 
-    A new snapshot replaces the old one whole; requests in flight keep theirs.
+    A new snapshot replaces the old one whole; requests in flight keep theirs. `starting` names
+    the watches that have not looked for the first time yet: until then it isn't ready.
     """
 
     snapshot: Snapshot
@@ -33,6 +49,9 @@ class Live:
     wall_time: Callable[[], float]
     loop_time: Callable[[], float]
     draining: bool = False
+    roles: CredentialBoard = field(default_factory=CredentialBoard)
+    files: Files = field(default_factory=Files)
+    starting: set[str] = field(default_factory=set)
     notes: dict[str, str] = field(default_factory=dict)
 
     def now(self) -> float:

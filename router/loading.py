@@ -26,6 +26,7 @@ from policies.signatures import ComplianceKey, require_signed
 from regions.model import Endpoint
 from regions.places import PlaceError
 from router import obligations
+from router.accepted import Accepted, overlaid, read_accepted
 from router.audit.log import LogSettings
 from router.auth import KeyRing, Principal, load_keys
 from router.config import Config, ConfigError, PoliciesSection, duration, expand, load
@@ -56,21 +57,24 @@ def load_snapshot(path: Path, environment: Mapping[str, str], now: float) -> Sna
     rules = read_files(config.policies.rules, base)
     signers = _signatures(config.policies, baseline, base)
     loaded = load_policy(baseline, rules)
+    accepted = _accepted(config.policies, baseline, base)
+    catalog = overlaid(loaded.catalog, accepted)
     keys = _keys(base / config.keys.file)
     providers = _providers(loaded.policy)
     targets = _targets(loaded.policy, providers, environment, base)
     _agree(config, loaded.policy, keys)
-    content = _content(config, loaded.catalog.digest, baseline, rules, keys, signers)
+    content = _content(config, catalog.digest, baseline, rules, accepted, keys, signers)
     return Snapshot(
         hashlib.sha256(content).hexdigest(),
         content,
         config,
         loaded.policy,
-        loaded.catalog,
+        catalog,
         keys,
         providers,
         targets,
         now,
+        accepted=accepted.known,
     )
 
 
@@ -109,9 +113,33 @@ def _signatures(
     if not section.signed_by:
         return ()
     try:
-        keys = [ComplianceKey.read(resolve(one, {}, base)) for one in section.signed_by]
-        texts = [text for file in baseline for text in _beside(base / file.name)]
-        return require_signed(baseline, texts, keys, section.signatures)
+        keys = compliance_keys(section, base)
+        return require_signed(
+            baseline, baseline_signatures(baseline, base), keys, section.signatures
+        )
+    except ValueError as error:
+        raise ConfigError(str(error)) from None
+
+
+def compliance_keys(section: PoliciesSection, base: Path) -> list[ComplianceKey]:
+    """The keys that must have signed what can widen.
+
+    Raises:
+        ConfigError: a reference that leads nowhere. ValueError: it leads to no key.
+    """
+    return [ComplianceKey.read(resolve(one, {}, base)) for one in section.signed_by]
+
+
+def baseline_signatures(baseline: Sequence[PolicyFile], base: Path) -> list[bytes]:
+    """The contents of the `.sig` files beside the baseline."""
+    return [text for file in baseline for text in _beside(base / file.name)]
+
+
+def _accepted(section: PoliciesSection, baseline: Sequence[PolicyFile], base: Path) -> Accepted:
+    """2. What the compliance team accepted of drift, signed as the baseline is."""
+    try:
+        keys = compliance_keys(section, base)
+        return read_accepted(baseline, base, keys, section.signatures)
     except ValueError as error:
         raise ConfigError(str(error)) from None
 
@@ -228,6 +256,7 @@ def _content(
     catalog: str,
     baseline: Sequence[PolicyFile],
     rules: Sequence[PolicyFile],
+    accepted: Accepted,
     keys: KeyRing,
     signers: Sequence[str],
 ) -> bytes:
@@ -239,6 +268,7 @@ def _content(
         "catalog": catalog,
         "baseline": {file.name: file.content.decode("utf-8", "replace") for file in baseline},
         "rules": {file.name: file.content.decode("utf-8", "replace") for file in rules},
+        "accepted": {f.name: f.content.decode("utf-8", "replace") for f in accepted.files},
         "signed_by": list(signers),
         "keys": keys.digest,
     }

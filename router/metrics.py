@@ -55,6 +55,11 @@ ALL: Final = (
         "Stream events that were no JSON.",
         ("endpoint",),
     ),
+    Described(
+        "domicile_drift_total", "counter", "Times an endpoint was found elsewhere.", ("endpoint",)
+    ),
+    Described("domicile_reloads_total", "counter", "Reloads tried, by result.", ("result",)),
+    Described("domicile_vetoes", "gauge", "Vetoes in force, by kind.", ("what",)),
     Described("domicile_open_requests", "gauge", "Requests open now.", ()),
     Described("domicile_inflight_tokens", "gauge", "Tokens in flight, estimated.", ("endpoint",)),
     Described("domicile_marked_replicas", "gauge", "Replicas under a bad mark.", ()),

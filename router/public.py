@@ -117,9 +117,9 @@ def _health(app: FastAPI, live: Live) -> None:
 
     @app.get("/readyz", tags=["health"], response_model=Ready)
     async def readyz() -> JSONResponse:
-        """200 while requests are served; 503 when the region log can't be written."""
+        """200 while requests are served; 503 at the start, or when the log can't be written."""
         health = live.log.health
-        ready = health.state != "failed" and not live.draining
+        ready = health.state != "failed" and not live.draining and not live.starting
         body = Ready(
             ready=ready,
             log=health.state if not health.reason else f"{health.state}: {health.reason}",

@@ -17,7 +17,10 @@ from router.app import Asgi, Clocks, Router
 from router.config import ConfigError
 from router.direct import Inference, direct
 from router.door import Door
+from router.reload import Source
+from router.reload_files import fingerprint
 from router.transport.messages import Transport
+from router.watch.start import Watches
 
 KEEP_ALIVE = 75
 
@@ -76,7 +79,7 @@ class Serving:
     def __init__(self, router: Router, public: socket.socket, private: socket.socket) -> None:
         self.router = router
         self._public = listener(router, router)
-        self._private = listener(admin.build(router.live))
+        self._private = listener(admin.build(router.live, router.watches))
         self._sockets = ((self._public, public), (self._private, private))
         self._tasks: list[asyncio.Task[None]] = []
 
@@ -115,9 +118,10 @@ async def serve(
     from router.loading import load_snapshot, log_settings
 
     clocks = Clocks.real(os.urandom)
+    source = Source(path, environment, fingerprint(path))
     snapshot = load_snapshot(path, environment, clocks.wall())
     settings = log_settings(snapshot.config, path.parent)
-    router = await Router.open(snapshot, settings, clocks, transport)
+    router = await Router.open(snapshot, settings, clocks, transport, source)
     section = snapshot.config.router
     try:
         public = bind(section.listen, "listen")
@@ -127,19 +131,22 @@ async def serve(
         raise
     serving = Serving(router, public, private)
     stop = asyncio.Event()
-    with _signals(stop):
+    with _signals(stop, router.watches):
         await serving.start()
         await stop.wait()
         await serving.stop()
 
 
 @contextlib.contextmanager
-def _signals(stop: asyncio.Event) -> Iterator[None]:
+def _signals(stop: asyncio.Event, watches: Watches | None) -> Iterator[None]:
+    """SIGTERM and SIGINT stop, SIGHUP looks at the files now."""
     loop = asyncio.get_running_loop()
     for one in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(one, stop.set)
+    if watches is not None:
+        loop.add_signal_handler(signal.SIGHUP, watches.look_at_files)
     try:
         yield
     finally:
-        for one in (signal.SIGTERM, signal.SIGINT):
+        for one in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             loop.remove_signal_handler(one)

@@ -7,11 +7,11 @@ vetoes) is not in it.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from policies.model import Policy
 from regions.catalog import Catalog
-from regions.model import Endpoint
+from regions.model import Endpoint, Footprint
 from router.auth import KeyRing
 from router.config import Config
 from router.providers.base import Provider, Target
@@ -27,6 +27,8 @@ class Snapshot:
         providers: the provider of each endpoint kind in use, imported before ready.
         targets: endpoint name → replica key → where it is and with which credential.
         loaded_at: seconds since the epoch.
+        accepted: profiles with the source region, of which the baseline accepts drift.
+        drifted: endpoint name → where it was found to run beyond what the catalog says.
     """
 
     digest: str
@@ -38,6 +40,8 @@ class Snapshot:
     providers: Mapping[str, Provider]
     targets: Mapping[str, Mapping[str, Target]]
     loaded_at: float
+    accepted: frozenset[tuple[str, str]] = frozenset()
+    drifted: Mapping[str, Footprint] = field(default_factory=dict)
 
     @property
     def region(self) -> str:

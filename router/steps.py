@@ -17,7 +17,6 @@ from router.audit.entry import Entry
 from router.audit.errors import AuditError
 from router.audit.log import AuditLog, Committed
 from router.auth import Home, authenticate
-from router.config import Limits
 from router.dispatch import Dispatched, Dispatcher
 from router.eligible import Filter
 from router.errors import RequestError
@@ -56,7 +55,6 @@ class TwelveSteps:
     suite: Suite
     concurrency: Concurrency
     metrics: Metrics
-    limits: Limits
     conditions: Callable[[str], Condition]
     wall_time: Callable[[], float]
     loop_time: Callable[[], float]
@@ -80,7 +78,7 @@ class TwelveSteps:
         principal = authenticated.principal
         lease = self.concurrency.enter(principal.key, principal.concurrency)
         try:
-            raw = await arrival.exchange.body(self.limits.body)
+            raw = await arrival.exchange.body(arrival.snapshot.config.router.limits.body)
             body = parse(raw)
             asked = arrival.surface.read(body)
             call = examine(arrival.surface.name, body)
@@ -159,8 +157,9 @@ class TwelveSteps:
         exchange = dispatched.plan.arrival.exchange
         headers = receipt_headers(dispatched)
         if isinstance(dispatched.opened, OpenedStream):
-            pace = Pace(self.limits.idle, dispatched.plan.arrival.deadline)
-            surface = dispatched.plan.arrival.surface.name
+            arrival = dispatched.plan.arrival
+            pace = Pace(arrival.snapshot.config.router.limits.idle, arrival.deadline)
+            surface = arrival.surface.name
             return await relay(
                 exchange, dispatched.opened, headers, pace, self.loop_time, error_event(surface)
             )

@@ -1,0 +1,185 @@
+"""Safe reload: a change on disk is checked as a whole before anything of it serves.
+
+1. the digest over all files differs from the serving one's, and stayed the same for two looks, so
+   that nothing half-written is taken (SIGHUP skips the wait);
+2. everything `domicile check` does: load, lint, and proofs once they are part of it; what was wrong
+   with the serving one already doesn't stop a new secret from being taken up;
+3. nothing in it needs a new process; the old compliance keys signed when the keys change;
+4. the files are still the ones that were read;
+5. the swap (see `router.swap`).
+
+When any of it fails the old snapshot serves on, and status, metrics and log say why.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final
+
+from policies.lint import lint
+from policies.loader import Loaded
+from policies.signatures import ComplianceKey, require_signed
+from router.audit.entry import Entry, Json
+from router.audit.errors import AuditError
+from router.checking import Checked, check, stores, unread_variables
+from router.config import Config, ConfigError
+from router.live import Live
+from router.loading import baseline_signatures, compliance_keys, read_files
+from router.reload_files import fingerprint, needs_restart
+from router.snapshot import Snapshot
+from router.swap import Swap
+
+SHOWN: Final = 5
+MAX_TEXT: Final = 300
+
+
+class Refused(Exception):
+    """The files on disk may not serve; every reason."""
+
+    def __init__(self, reasons: Sequence[str]) -> None:
+        super().__init__("; ".join(reasons))
+        self.reasons = tuple(reasons)
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where a snapshot came from: the configuration file, the variables it may refer to, and the
+    digest over its files when it was loaded."""
+
+    path: Path
+    environment: Mapping[str, str]
+    active: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Authority:
+    """Who had to sign what the serving snapshot was loaded from."""
+
+    keys: tuple[ComplianceKey, ...]
+    needed: int
+
+    @classmethod
+    def of(cls, config: Config, base: Path) -> _Authority:
+        section = config.policies
+        return cls(tuple(compliance_keys(section, base)), section.signatures)
+
+    def includes(self, other: _Authority) -> bool:
+        """Whether the other one asks for as much of the same keys."""
+        mine, theirs = {k.id for k in self.keys}, {k.id for k in other.keys}
+        return mine == theirs and other.needed >= self.needed
+
+
+def _check(source: Source, serving: Snapshot, now: float) -> Checked:
+    """2. What is wrong with the files and is not wrong with what serves."""
+    environment = {
+        name: value
+        for name, value in source.environment.items()
+        if not any(unread_variables({name: value}, source.path))  # told at the start, by `check`
+    }
+    found = check(source.path, environment, now)
+    if not found.problems or found.snapshot is None:
+        return found
+    loaded = Loaded(serving.policy, serving.catalog)
+    before = {str(one) for one in lint(loaded, now, stores(serving.config))}
+    return replace(found, problems=tuple(one for one in found.problems if one not in before))
+
+
+class Reloader:
+    """Looks at the files of one router; `look` is called every few seconds and on SIGHUP."""
+
+    def __init__(self, live: Live, swap: Swap, source: Source) -> None:
+        self._live = live
+        self._swap = swap
+        self._source = source
+        self._turn = asyncio.Lock()
+        self._pending = ""
+        self._judged = ""
+        self._authority = _Authority.of(live.snapshot.config, source.path.parent)
+        live.files.active = live.files.on_disk = source.active
+
+    async def look(self, now: bool = False) -> None:
+        """One look; `now` takes up a change at once, and tries again what was refused."""
+        async with self._turn:
+            files = self._live.files
+            found = await asyncio.to_thread(fingerprint, self._source.path)
+            files.on_disk, files.looked_at = found, self._live.stamp()
+            if found == files.active:
+                self._pending = self._judged = ""
+                self._say("")
+            elif now or (found == self._pending and found != self._judged):
+                self._judged = found
+                await self._try(found)
+            else:
+                self._pending = found
+
+    async def _try(self, found: str) -> None:
+        try:
+            snapshot = await self._checked(found)
+            await self._swap.reload(snapshot)
+        except Refused as refused:
+            await self._refuse(found, refused.reasons)
+            return
+        except AuditError as error:
+            await self._refuse(found, [f"the region log can't take it: {error}"])
+            return
+        self._live.files.active = found
+        self._authority = _Authority.of(snapshot.config, self._source.path.parent)
+        self._say("")
+        self._live.metrics.count("domicile_reloads_total", ("loaded",))
+
+    async def _checked(self, found: str) -> Snapshot:
+        """2 to 4.
+
+        Raises:
+            Refused: with every reason.
+        """
+        source, serving = self._source, self._live.snapshot
+        try:
+            checked = await asyncio.to_thread(_check, source, serving, self._live.now())
+        except Exception as error:
+            raise Refused([f"it can't be checked: {type(error).__name__}"]) from error
+        snapshot = checked.snapshot
+        if checked.problems or snapshot is None:
+            raise Refused(checked.problems)
+        fixed = needs_restart(serving.config, snapshot.config)
+        reasons = [f"`{name}` needs a new process: restart to change it" for name in fixed]
+        reasons += self._unauthorised(snapshot.config)
+        if await asyncio.to_thread(fingerprint, source.path) != found:
+            self._judged = ""
+            reasons.append("the files changed while they were read; they are read again")
+        if reasons:
+            raise Refused(reasons)
+        return snapshot
+
+    def _unauthorised(self, config: Config) -> list[str]:
+        """3. Other compliance keys count only when the old ones signed the baseline as it is."""
+        base = self._source.path.parent
+        old = self._authority
+        try:
+            if not old.keys or old.includes(_Authority.of(config, base)):
+                return []
+            baseline = read_files(config.policies.baseline, base)
+            require_signed(baseline, baseline_signatures(baseline, base), old.keys, old.needed)
+        except (ConfigError, ValueError) as error:
+            return [f"the compliance keys change, so the old ones must sign too: {error}"]
+        return []
+
+    async def _refuse(self, found: str, reasons: Sequence[str]) -> None:
+        told = [one[:MAX_TEXT] for one in reasons]
+        self._say("; ".join(told[:SHOWN]))
+        self._live.metrics.count("domicile_reloads_total", ("refused",))
+        body: dict[str, Json] = {"event": "reload_refused", "files": found, "reasons": told[:50]}
+        try:
+            await self._live.log.record(Entry("administration", "", self._live.stamp(), body))
+        except AuditError:
+            self._live.metrics.count("domicile_log_failures_total")
+
+    def _say(self, refused: str) -> None:
+        self._live.files.refused = refused
+        if refused:
+            self._live.notes["reload"] = f"the files on disk are not served: {refused}"
+        else:
+            self._live.notes.pop("reload", None)

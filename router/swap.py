@@ -1,0 +1,104 @@
+"""Putting a new snapshot in force, for a reload and for drift alike.
+
+1. its content is stored in the log's folder, so that decisions may name it;
+2. a `snapshot` entry says from which to which, why, and who signed the baseline;
+3. new requests see it: one assignment; those in flight keep the one they came with;
+4. keys that are gone are vetoed: their requests in flight stop at the next attempt;
+5. health of replicas that are gone is forgotten, connections to origins that are gone drain.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+
+import orjson
+
+from regions.model import Footprint
+from router.audit.entry import Entry, Json
+from router.drifted import read, shown, with_drift
+from router.live import Live
+from router.snapshot import Snapshot
+from router.transport.client import HttpTransport
+from router.transport.messages import Origin, Transport
+from router.vetoes import Vetoes
+
+
+class Swap:
+    """The one place that changes `live.snapshot`.
+
+    Attributes:
+        base: what the files say, without drift.
+        found: endpoint name → where it was found to run, of the base's catalog.
+    """
+
+    def __init__(self, live: Live, transport: Transport) -> None:
+        self.base: Snapshot = live.snapshot
+        self.found: Mapping[str, Footprint] = {}
+        self._live = live
+        self._transport = transport
+        self._turn = asyncio.Lock()
+
+    async def reload(self, base: Snapshot) -> None:
+        """A snapshot from files; what drifted stays drifted in it.
+
+        Raises:
+            AuditError: it can't be stored or recorded; the old one serves on.
+        """
+        async with self._turn:
+            found = {name: read(shown(one), base.policy.atlas) for name, one in self.found.items()}
+            await self._install(with_drift(base, found), "reload")
+            self.base, self.found = base, found
+            self._live.vetoes.put("drift", Vetoes(drifted=found))
+
+    async def drift(self, found: Mapping[str, Footprint]) -> None:
+        """Endpoints found to run elsewhere: vetoed for plans made before, then part of the facts.
+
+        Raises:
+            AuditError: it can't be stored or recorded; the veto stands for every plan.
+        """
+        async with self._turn:
+            self._live.vetoes.put("drift", Vetoes(drifted={**self.found, **found}))
+            await self._install(with_drift(self.base, found), "drift")
+            self.found = dict(found)
+            self._live.vetoes.put("drift", Vetoes(drifted=self.found))
+            self._live.metrics.set("domicile_vetoes", len(self.found), ("drift",))
+
+    async def _install(self, new: Snapshot, why: str) -> None:
+        live = self._live
+        old = live.snapshot
+        if new.digest == old.digest and new.targets is old.targets:
+            return
+        await live.log.snapshot(new.digest, new.content)  # 1
+        await live.log.record(Entry("snapshot", "", live.stamp(), _said(old, new, why)))  # 2
+        live.snapshot = new  # 3
+        live.concurrency.limit = new.config.router.limits.concurrency
+        self._revoke(old, new)  # 4
+        live.health.forget(new.replica_keys)  # 5
+        if isinstance(self._transport, HttpTransport):
+            for origin in origins(old) - origins(new):
+                self._transport.drain(origin)
+
+    def _revoke(self, old: Snapshot, new: Snapshot) -> None:
+        kept = {holder.key for holder in new.keys.holders}
+        gone = {holder.key for holder in old.keys.holders} - kept
+        before = self._live.vetoes.part("keys").keys
+        keys = dict.fromkeys({*before, *gone} - kept, "the key was revoked")
+        self._live.vetoes.put("keys", Vetoes(keys=keys))
+
+
+def _said(old: Snapshot, new: Snapshot, why: str) -> dict[str, Json]:
+    content: dict[str, object] = orjson.loads(new.content)
+    signers = content.get("signed_by")
+    listed: list[Json] = [str(one) for one in signers] if isinstance(signers, list) else []
+    return {"from": old.digest, "to": new.digest, "why": why, "signers": listed}
+
+
+def origins(snapshot: Snapshot) -> frozenset[Origin]:
+    """Where a snapshot's endpoints listen, as far as their URLs are written out."""
+    found = set()
+    for replicas in snapshot.targets.values():
+        for target in replicas.values():
+            if target.url:
+                found.add(Origin.parse(target.url, target.tls))
+    return frozenset(found)

@@ -1,0 +1,76 @@
+"""The loops of a router: each looks at something again and again, with jitter, until it is closed.
+
+A look that fails is shown in the status and tried again; it stops neither its loop nor the others.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from router.live import Live
+
+JITTER: Final = 0.2
+
+
+@dataclass(frozen=True, slots=True)
+class Loop:
+    """One thing to look at every `seconds`, give or take a tenth.
+
+    With `first` the router isn't ready before its first look has ended, well or not; a look
+    lasts `limit` seconds at most.
+    """
+
+    name: str
+    seconds: float
+    look: Callable[[], Awaitable[None]]
+    first: bool = False
+    limit: float = 60.0
+
+
+class Loops:
+    """Runs loops as tasks of this event loop.
+
+    Args:
+        sleep: waits so many seconds.
+        random: a number from 0 to 1, for the jitter: a fleet must not look in step.
+    """
+
+    def __init__(
+        self, live: Live, sleep: Callable[[float], Awaitable[object]], random: Callable[[], float]
+    ) -> None:
+        self._live = live
+        self._sleep = sleep
+        self._random = random
+        self._tasks: list[asyncio.Task[None]] = []
+
+    def start(self, loops: Sequence[Loop]) -> None:
+        """Begin; each looks for the first time at once."""
+        self._live.starting |= {loop.name for loop in loops if loop.first}
+        self._tasks += [asyncio.create_task(self._run(loop), name=loop.name) for loop in loops]
+
+    async def _run(self, loop: Loop) -> None:
+        while True:
+            await self.once(loop)
+            self._live.starting.discard(loop.name)
+            jitter = 1 + JITTER * (self._random() - 0.5)
+            await self._sleep(loop.seconds * jitter)
+
+    async def once(self, loop: Loop) -> None:
+        """One look; how it failed is left as a note, in words that hold no secret."""
+        note = f"watch:{loop.name}"
+        try:
+            async with asyncio.timeout(loop.limit):
+                await loop.look()
+            self._live.notes.pop(note, None)
+        except Exception as error:  # noqa: BLE001 - shown, and looked at again
+            self._live.notes[note] = type(error).__name__
+
+    async def close(self) -> None:
+        """Stop them all."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        self._tasks.clear()
