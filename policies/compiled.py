@@ -35,7 +35,7 @@ from policies.engine import (
 from policies.masks import Asked, bits, is_plain, necessary
 from policies.model import Grant, Policy, Rule, single
 from policies.obligations import NO_OBLIGATIONS, AnyObligation, Obligations
-from policies.timed import earliest
+from policies.timed import earliest, sooner
 from regions.countries import Countries
 from regions.places import Boundary
 
@@ -160,7 +160,7 @@ class Compiled:
         start = self._granted(ask.tenant, grant, now, stretch)
         applying = possible & ~dry & ~pending
         common = self._common(ask.tenant, start, applying, certain, facts, stretch)
-        good_until = _sooner(common.good_until, stretch.dry_until)
+        good_until = sooner(common.good_until, stretch.dry_until)
         waiting: tuple[Rule, ...] = ()
         if pending:
             waiting = tuple(self.policy.rules[n] for n in bits(pending))
@@ -364,12 +364,6 @@ def _met(operate: int, demanding: list[_Unfolded]) -> int:
     for rule in demanding:
         operate &= rule.operate
     return operate
-
-
-def _sooner(one: float | None, other: float | None) -> float | None:
-    if one is None or other is None:
-        return other if one is None else one
-    return min(one, other)
 
 
 def _obligations(chosen: list[_Unfolded]) -> Obligations:

@@ -13,7 +13,7 @@ from typing import Final
 from policies.conditions import Candidate
 from policies.eligibility import Eligible, Excluded, Reason, judge
 from policies.engine import Allowed, Decision
-from policies.timed import earliest
+from policies.timed import earliest, sooner
 from regions.atlas import Atlas
 from regions.model import Endpoint, Footprint
 from regions.places import UNKNOWN_BIT
@@ -97,7 +97,7 @@ class Judge:
             return [self.judge(decision, *place, now) for place in places]
         found: list[Eligible | Excluded] = []
         elsewhere, retain = ~inside.sure | UNKNOWN_BIT, ~allowed.retain.sure
-        operate, until = ~allowed.operate.mask, _sooner(allowed.good_until, decision.good_until)
+        operate, until = ~allowed.operate.mask, sooner(allowed.good_until, decision.good_until)
         for candidate, endpoint, footprint in places:
             process = footprint.process
             if (
@@ -153,9 +153,3 @@ class Judge:
                 self._reasons.clear()
             self._reasons[key] = found.reasons
         return found
-
-
-def _sooner(one: float | None, other: float | None) -> float | None:
-    if one is None or other is None:
-        return other if one is None else one
-    return min(one, other)

@@ -100,6 +100,13 @@ def earliest(untils: Iterable[float | None]) -> float | None:
     return min((u for u in untils if u is not None), default=None)
 
 
+def sooner(one: float | None, other: float | None) -> float | None:
+    """`earliest` of two, for where microseconds count."""
+    if one is None or other is None:
+        return other if one is None else one
+    return min(one, other)
+
+
 @dataclass(frozen=True, slots=True)
 class Now:
     """The time a decision is made at. `time` is `UNKNOWN_TIME` when it can't be trusted."""

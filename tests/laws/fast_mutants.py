@@ -63,7 +63,7 @@ FAST = (
     Mutant(
         "fast: forget trials' ends",
         compiled.Compiled._decide,
-        "_sooner(common.good_until, stretch.dry_until)",
+        "sooner(common.good_until, stretch.dry_until)",
         "common.good_until",
     ),
     Mutant(

@@ -2,7 +2,7 @@ import math
 
 import pytest
 
-from policies.timed import UNKNOWN_TIME, Timed, always, earliest, effective_now, ending
+from policies.timed import UNKNOWN_TIME, Timed, always, earliest, effective_now, ending, sooner
 from regions.countries import Countries
 
 EU = Countries.of(["DE", "FR"])
@@ -42,6 +42,8 @@ def test_pieces_must_fit(ends: tuple[float, ...]) -> None:
 def test_earliest() -> None:
     assert earliest([None, 3.0, 2.0]) == 2.0
     assert earliest([None]) is None
+    for pair in ((None, 3.0), (3.0, None), (2.0, 3.0), (3.0, 2.0), (None, None)):
+        assert sooner(*pair) == earliest(pair)
 
 
 def test_now_is_the_greater_of_clock_and_log() -> None:
