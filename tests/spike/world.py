@@ -40,10 +40,9 @@ from router.transport.dial import SystemResolver
 from router.transport.messages import Origin, OutboundRequest, Timeouts, read_body
 from tests.chaos.world import ENGINE, EU_ROUTES, SONNET_EU, SONNET_US, US_ROUTES, Clock
 from tests.router.house import signing_key
+from tests.spike.hosts import HOSTS
 
 EVIL = "evil.example"
-REGIONS = ("eu-central-1", "eu-west-1", "us-east-1", "us-west-2", "ap-northeast-1")
-HOSTS = tuple(f"bedrock-runtime.{region}.amazonaws.com" for region in REGIONS)
 KEYS = {"clinic": "dom-clinic", "games": "dom-games"}
 ROUTES: dict[str, dict[str, tuple[str, ...]]] = {
     SONNET_EU: {"eu-central-1": EU_ROUTES, "eu-west-1": EU_ROUTES},
@@ -85,10 +84,13 @@ class Watch:
     addresses: list[tuple[str, int]] = field(default_factory=list)
     started: list[str] = field(default_factory=list)
     on: bool = False
+    installed: bool = False
 
     def install(self) -> None:
         """Listen to the interpreter's own audit events, for good."""
-        sys.addaudithook(self._heard)
+        if not self.installed:
+            sys.addaudithook(self._heard)
+        self.installed = True
 
     def _heard(self, event: str, arguments: tuple[object, ...]) -> None:
         if not self.on:
@@ -237,30 +239,19 @@ class Way:
         self.world, self.router, self._port = world, router, port
 
     async def ask(self, tenant: str, body: Mapping[str, object]) -> Asked:
-        """One request, watched. Our own connection to the router is made before."""
-        world, client = self.world, HttpTransport()
+        """One request, watched; our own connection to the router is no part of it."""
+        world = self.world
         for replica in world.fleet:
             replica.seen.clear()
         world.bedrock.calls.clear()
-        origin = Origin("http", "127.0.0.1", self._port)
-        headers = (
-            (b"authorization", b"Bearer " + KEYS[tenant].encode()),
-            (b"content-type", b"application/json"),
-        )
-        request = OutboundRequest(
-            origin, "POST", "/v1/chat/completions", headers, orjson.dumps(body)
-        )
-        until = asyncio.get_running_loop().time() + 20
         with watched():
-            response = await client.send(request, Timeouts(until))
-            answer = await read_body(response, 1 << 22, until)
+            status, answer = await ask(self._port, tenant, body)
             heard = frozenset(WATCH.addresses) - {("127.0.0.1", self._port)}
             names, started = tuple(WATCH.names), tuple(WATCH.started)
-        await client.close()
-        code = "ok" if response.status == 200 else orjson.loads(answer)["error"]["code"]
+        code = "ok" if status == 200 else orjson.loads(answer)["error"]["code"]
         selves = tuple((one.region, hit.body) for one in world.fleet for hit in one.seen)
         calls = tuple(world.bedrock.calls)
-        return Asked(tenant, response.status, code, body, selves, calls, heard, names, started)
+        return Asked(tenant, status, code, body, selves, calls, heard, names, started)
 
     def footprint(self, name: str, body: Mapping[str, object]) -> tuple[Endpoint, Footprint]:
         """What an endpoint's footprint for this body is, computed without a router."""
@@ -268,6 +259,23 @@ class Way:
         endpoint = snapshot.policy.endpoints[name]
         call = examine("chat.completions", body)
         return endpoint, footprint(endpoint, call, snapshot.catalog, self.world.clock())
+
+
+async def ask(port: int, tenant: str, body: Mapping[str, object]) -> tuple[int, bytes]:
+    """One request to a router; status and body of its answer."""
+    headers = (
+        (b"authorization", b"Bearer " + KEYS[tenant].encode()),
+        (b"content-type", b"application/json"),
+    )
+    origin, target = Origin("http", "127.0.0.1", port), "/v1/chat/completions"
+    request = OutboundRequest(origin, "POST", target, headers, orjson.dumps(body))
+    until = asyncio.get_running_loop().time() + 20
+    client = HttpTransport()
+    try:
+        response = await client.send(request, Timeouts(until))
+        return response.status, await read_body(response, 1 << 22, until)
+    finally:
+        await client.close()
 
 
 @contextmanager
