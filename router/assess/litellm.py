@@ -76,6 +76,8 @@ def read(path: Path, environment: Mapping[str, str]) -> LiteLLM:
         ConfigError: a file that can't be read.
     """
     roots = list(_roots(path, {path.resolve()}))
+    # What the file sets replaces what the proxy was started with.
+    environment = {**environment, **{k: v for _, root in roots for k, v in _variables(root)}}
     credentials = {n: values for _, root in roots for n, values in _credentials(root)}
     deployments = [
         _deployment(entry, credentials, environment)
@@ -117,6 +119,14 @@ def _not_read(roots: list[tuple[str, Marked]]) -> Iterator[str]:
     for _, root in roots:
         if root.text_at("general_settings", "store_model_in_db") in ("true", "True"):
             yield "deployments stored in the proxy's database (`store_model_in_db: true`)"
+
+
+def _variables(root: Marked) -> Iterator[tuple[str, str]]:
+    """`environment_variables`, which the proxy puts into its own environment."""
+    found = root.at("environment_variables")
+    for name, value in found.pairs if found is not None else ():
+        if value.text is not None and not value.text.startswith(_REFERENCE):
+            yield name, value.text
 
 
 def _list(root: Marked, *path: str) -> tuple[Marked, ...]:

@@ -7,14 +7,13 @@ that another program accepts is read here as that program reads it; every scalar
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import yaml
 
 from router.config import ConfigError
 
 MAX_BYTES = 8 << 20
-_MERGES = 16
 _NULLS = frozenset({"", "~", "null", "Null", "NULL"})
 
 
@@ -22,7 +21,8 @@ _NULLS = frozenset({"", "~", "null", "Null", "NULL"})
 class Marked:
     """A value and its line, counted from 1."""
 
-    node: yaml.Node
+    # Its own repr would write out every alias again.
+    node: yaml.Node = field(repr=False)
 
     @property
     def line(self) -> int:
@@ -48,7 +48,7 @@ class Marked:
     @property
     def pairs(self) -> Iterator[tuple[str, Marked]]:
         """A mapping's keys with their values, merged ones after its own; none of anything else."""
-        return _pairs(self.node, _MERGES)
+        return _pairs(self.node)
 
     def at(self, *path: str) -> Marked | None:
         """The value below these keys, or `None` when there is none."""
@@ -63,15 +63,19 @@ class Marked:
         return found.text if found is not None else None
 
 
-def _pairs(node: yaml.Node, merges: int) -> Iterator[tuple[str, Marked]]:
-    merged: list[yaml.Node] = []
-    for key, value in node.value if isinstance(node, yaml.MappingNode) else ():
-        if key.value == "<<":
-            merged += value.value if isinstance(value, yaml.SequenceNode) else [value]
-        else:
-            yield str(key.value), Marked(value)
-    for one in merged if merges else ():
-        yield from _pairs(one, merges - 1)
+def _pairs(root: yaml.Node) -> Iterator[tuple[str, Marked]]:
+    """Own keys first. Each mapping is merged once, so that merges of merges stay few."""
+    pending, seen = [root], {id(root)}
+    while pending:
+        node = pending.pop(0)
+        for key, value in node.value if isinstance(node, yaml.MappingNode) else ():
+            if key.value != "<<":
+                yield str(key.value), Marked(value)
+                continue
+            merged = value.value if isinstance(value, yaml.SequenceNode) else [value]
+            fresh = {id(one): one for one in merged if id(one) not in seen}
+            seen.update(fresh)
+            pending += fresh.values()
 
 
 def read_marked(content: bytes, name: str) -> Marked:

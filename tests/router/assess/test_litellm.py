@@ -25,6 +25,17 @@ def test_the_machines_own_environment_is_not_read(
     assert proxy(tmp_path, PROXY).deployments[2].unresolved
 
 
+def test_variables_that_the_file_sets_win(tmp_path: Path) -> None:
+    text = (
+        "environment_variables: {AWS_REGION: eu-west-3, OTHER: os.environ/X}\n"
+        "model_list: [{model_name: a, litellm_params: "
+        "{model: m, x: os.environ/AWS_REGION, y: os.environ/OTHER}}]\n"
+    )
+    found = proxy(tmp_path, text, {"AWS_REGION": "us-east-1", "OTHER": "given"})
+    assert found.environment == {"AWS_REGION": "eu-west-3", "OTHER": "given"}
+    assert found.deployments[0].params == {"model": "m", "x": "eu-west-3", "y": "given"}
+
+
 def test_fallbacks_of_every_kind_with_their_lines(tmp_path: Path) -> None:
     found = proxy(tmp_path, PROXY).fallbacks
     assert [(f.kind, f.group, f.targets, f.line) for f in found] == [

@@ -3,6 +3,8 @@ import json
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from router.assess import records as module
 from router.assess.records import Unreadable, log_files, records
@@ -104,3 +106,12 @@ def test_log_files_are_found_at_any_depth_without_digests(tmp_path: Path) -> Non
 def test_a_file_that_is_gone_is_unreadable(tmp_path: Path) -> None:
     (found,) = records(tmp_path / "gone.json")
     assert isinstance(found, Unreadable)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@given(content=st.binary(max_size=300) | st.text('[]{}":, aR1\\n', max_size=120).map(str.encode))
+def test_any_bytes_give_records_or_one_fault_at_the_end(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "any.json"
+    path.write_bytes(content)
+    found = list(records(path))
+    assert not any(isinstance(one, Unreadable) for one in found[:-1])
