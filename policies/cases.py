@@ -12,7 +12,7 @@ from typing import Annotated, Final, Literal
 
 from pydantic import Field
 
-from policies.attributes import AttributeRefused, Attributes, Supplied, gather
+from policies.attributes import AttributeRefused, Attributes, Supplied, gather, nearest
 from policies.conditions import ALWAYS, Candidate
 from policies.eligibility import Eligible, Excluded, judge
 from policies.engine import Applied, Ask, Decision, decide
@@ -162,8 +162,12 @@ def run(loaded: Loaded, suite: Suite) -> Report:
     """Run every case of a suite against a policy."""
     results = []
     for number, case in enumerate(suite.file.cases):
-        happened = happens(loaded, suite.file, case)
-        problems = tuple(_problems(loaded, case, happened))
+        happened, problems = Happened(), tuple(_misnamed(loaded, case))
+        try:
+            happened = happens(loaded, suite.file, case)
+            problems += tuple(_problems(loaded, case, happened))
+        except PlaceError as problem:
+            problems += (str(problem),)
         results.append(Result(case.name, suite.mark(number), problems, happened))
     wanted = set(_branches(loaded))
     taken = {branch for result in results for branch in _taken(loaded, result.happened)}
@@ -301,6 +305,19 @@ def _records(loaded: Loaded, request: Request) -> Iterator[Supplied]:
 
 
 # -- judging a case --------------------------------------------------------------------------
+
+
+def _misnamed(loaded: Loaded, case: Case) -> Iterator[str]:
+    """Names of the world that name nothing: such a case would pass for the wrong reason."""
+    endpoints = loaded.policy.endpoints
+    providers = {endpoint.provider for endpoint in endpoints.values()}
+    for name in case.world.down:
+        if name not in endpoints and name not in providers and name not in loaded.policy.atlas:
+            known = {*endpoints, *providers}
+            yield f"down: `{name}` is no endpoint, provider or region{nearest(name, known)}"
+    for name in (*case.world.widened, *case.expect.excluded):
+        if name not in endpoints:
+            yield f"`{name}` is no endpoint{nearest(name, endpoints)}"
 
 
 def _problems(loaded: Loaded, case: Case, happened: Happened) -> Iterator[str]:

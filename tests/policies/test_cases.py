@@ -60,6 +60,19 @@ def test_worlds() -> None:
 
 
 @pytest.mark.parametrize(
+    ("world", "problem"),
+    [
+        ("down: fra-smal", "`fra-smal` is no endpoint, provider or region; did you mean"),
+        ("widened: {sonnet: [aws:us-east-1]}", "`sonnet` is no endpoint"),
+        ("widened: {sonnet-eu: [aws:nowhere]}", "`aws:nowhere` is not in the catalog"),
+        ("router: aws:nowhere", "`aws:nowhere` is not in the catalog"),
+    ],
+)
+def test_a_world_that_names_nothing_is_a_problem(world: str, problem: str) -> None:
+    assert problem in "".join(problems(f"{ASK}, world: {{{world}}}, expect: {{}}"))
+
+
+@pytest.mark.parametrize(
     ("request_", "refused"),
     [
         ("{tenant: clinic, model: nope}", "model_not_found"),
