@@ -16,7 +16,7 @@ import pytest
 from tests.e2e import javascript
 from tests.e2e.engines import Engine, running
 from tests.e2e.parts import Missing, Parts
-from tests.e2e.routers import Served, serving
+from tests.e2e.routers import BASELINE, Served, serving
 
 Clients = Callable[[str], openai.OpenAI]
 
@@ -46,7 +46,7 @@ def served(
     """`domicile serve`, in Germany."""
     urls = {name: engine.url for name, engine in engines.items()}
     folder = tmp_path_factory.mktemp("router") / "etc"
-    with serving(folder, urls, free_port(), free_port()) as router:
+    with serving(folder, BASELINE.format(**urls), free_port(), free_port()) as router:
         yield router
 
 

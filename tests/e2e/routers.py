@@ -98,11 +98,11 @@ def domicile(*arguments: str | Path) -> str:
     return done.stdout
 
 
-def write(folder: Path, urls: Mapping[str, str], listen: int, admin: int) -> Mapping[str, str]:
+def write(folder: Path, baseline: str, listen: int, admin: int) -> Mapping[str, str]:
     """Write the configuration over what `domicile init` made; gives the tenants' keys."""
-    domicile("init", folder)
+    domicile("init", "--force", folder)
     (folder / "domicile.yaml").write_text(MAIN.format(listen=listen, admin=admin))
-    (folder / "baseline" / "main.yaml").write_text(BASELINE.format(**urls))
+    (folder / "baseline" / "main.yaml").write_text(baseline)
     (folder / "rules" / "example.yaml").write_text(RULES)
     keys, lines = {}, []
     for tenant in TENANTS:
@@ -117,9 +117,9 @@ def write(folder: Path, urls: Mapping[str, str], listen: int, admin: int) -> Map
 
 
 @contextlib.contextmanager
-def serving(folder: Path, urls: Mapping[str, str], listen: int, admin: int) -> Iterator[Served]:
-    """A router in front of the servers at `urls` (`fra`, `par`, `iad`), ready."""
-    keys = write(folder, urls, listen, admin)
+def serving(folder: Path, baseline: str, listen: int, admin: int) -> Iterator[Served]:
+    """A router with this baseline, ready; what else is in `folder` stays there."""
+    keys = write(folder, baseline, listen, admin)
     config = folder / "domicile.yaml"
     domicile("check", "--config", config)
     with (folder / "stderr").open("wb") as out:

@@ -1,0 +1,173 @@
+"""The way to Amazon Bedrock, between real processes: client, router, and a stand-in on the wire.
+
+The stand-in checks each signature and keeps what CloudTrail would have recorded; `domicile assess`
+then reads those records as it reads an account's.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import httpx
+import openai
+import pytest
+
+from router.simulator.bedrock import TEST_KEY, TEST_SECRET
+from tests.e2e.routers import DOMICILE, Served, domicile, serving
+
+pytestmark = pytest.mark.e2e
+
+PROFILE = "eu.anthropic.claude-sonnet-4-6"
+EU = {
+    f"aws:{region}"
+    for region in (
+        "eu-central-1",
+        "eu-north-1",
+        "eu-south-1",
+        "eu-south-2",
+        "eu-west-1",
+        "eu-west-3",
+    )
+}
+BASELINE = """\
+version: 1
+regions:
+  self:fra1: {{country: DE}}
+  self:iad1: {{country: US}}
+tenants:
+  clinic: {{grant: {{process: EU, retain: EU}}, models: [assistant]}}
+  games:  {{grant: {{process: worldwide}}}}
+models:
+  assistant: {{tiers: {{large: [sonnet-london, sonnet-eu]}}}}
+  anywhere: {{tiers: {{large: [sonnet-global]}}}}
+endpoints:
+  sonnet-eu: {{kind: bedrock, source: eu-central-1, model: {profile}, url: "{stub}",
+              credentials: "file:aws.json", retention_mode: none}}
+  sonnet-london: {{kind: bedrock, source: eu-west-2, model: {profile}, url: "{stub}",
+                  credentials: "file:aws.json", retention_mode: none}}
+  sonnet-global: {{kind: bedrock, source: eu-central-1, url: "{stub}",
+                  model: global.anthropic.claude-sonnet-4-6,
+                  credentials: "file:aws.json", retention_mode: none}}
+attributes:
+  data_class: {{values: [public, internal, health], default: internal}}
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Stub:
+    """A running stand-in for Bedrock and its control port."""
+
+    url: str
+    control: str
+
+    def kept(self, what: str) -> list[dict[str, object]]:
+        """`calls`: what came over the wire; `trail`: what CloudTrail would hold of it."""
+        found = httpx.get(f"{self.control}/bedrock/{what}", timeout=5).json()
+        assert isinstance(found, list)
+        return found
+
+
+@pytest.fixture(scope="module")
+def stub() -> Iterator[Stub]:
+    command = [
+        str(DOMICILE),
+        "simulate",
+        "fleet",
+        "self:fra1",
+        "--bedrock",
+        "--speed",
+        "50",
+        "--json",
+    ]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        said = ""
+        for line in process.stdout:
+            said += line
+            if line == "}\n":
+                break
+        try:
+            told = json.loads(said)
+            yield Stub(told["bedrock"], told["control"])
+        finally:
+            process.terminate()
+
+
+@pytest.fixture(scope="module")
+def router(
+    stub: Stub, free_port: Callable[[], int], tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Served]:
+    selector = f"bedrock:{PROFILE}@eu-central-1?retention_mode=none"
+    known = subprocess.run(
+        [DOMICILE, "footprint", selector, "--within", "EU"], capture_output=True, check=False
+    )
+    if known.returncode == 4:
+        pytest.skip("Bedrock's facts are older than 90 days: check them again")
+    folder = tmp_path_factory.mktemp("bedrock")
+    secret = {"aws_access_key_id": TEST_KEY, "aws_secret_access_key": TEST_SECRET.secret_key}
+    (folder / "aws.json").write_text(json.dumps(secret))
+    baseline = BASELINE.format(profile=PROFILE, stub=stub.url)
+    with serving(folder, baseline, free_port(), free_port()) as served:
+        yield served
+
+
+@pytest.fixture(scope="module")
+def clinic(router: Served) -> Iterator[openai.OpenAI]:
+    with openai.OpenAI(
+        base_url=f"{router.url}/v1", api_key=router.keys["clinic"], max_retries=0
+    ) as client:
+        yield client
+
+
+def test_only_the_profile_inside_the_boundary_is_called(
+    clinic: openai.OpenAI, stub: Stub, tmp_path: Path
+) -> None:
+    """Written first is the same profile called from London, which is one of its regions then."""
+    asked = clinic.chat.completions.with_raw_response
+    question: openai.types.chat.ChatCompletionUserMessageParam = {"role": "user", "content": "hi"}
+    whole = asked.create(model="assistant", messages=[question], max_tokens=8)
+    assert whole.parse().choices[0].message.content
+    stream = asked.create(model="assistant", messages=[question], max_tokens=8, stream=True)
+    words = [c.choices[0].delta.content or "" for c in stream.parse() if c.choices]
+    assert "".join(words)
+    for headers in (whole.headers, stream.headers):
+        assert headers["x-domicile-endpoint"] == "sonnet-eu"
+        assert set(headers["x-domicile-footprint"].split(",")) == EU
+
+    calls = stub.kept("calls")
+    assert len(calls) == 2
+    assert "eu-west-2" not in json.dumps(calls)
+    assert "global." not in json.dumps(calls)
+
+    (tmp_path / "trail.json").write_text(json.dumps({"Records": stub.kept("trail")}))
+    said = json.loads(domicile("assess", "--cloudtrail", tmp_path, "--within", "EU", "--json"))
+    assert (said["calls"], said["exit_code"]) == (2, 0)
+
+
+def test_a_global_profile_is_not_for_everybody(clinic: openai.OpenAI, stub: Stub) -> None:
+    before = len(stub.kept("calls"))
+    with pytest.raises(openai.PermissionDeniedError):
+        clinic.chat.completions.create(
+            model="anywhere", messages=[{"role": "user", "content": "hi"}]
+        )
+    assert len(stub.kept("calls")) == before
+
+
+def test_a_place_parameter_of_a_client_never_arrives(clinic: openai.OpenAI, stub: Stub) -> None:
+    before = len(stub.kept("calls"))
+    with pytest.raises(openai.BadRequestError):
+        clinic.chat.completions.create(
+            model="assistant",
+            messages=[{"role": "user", "content": "hi"}],
+            extra_body={"aws_region_name": "us-east-1"},
+        )
+    assert len(stub.kept("calls")) == before
+
+
+def test_its_log_verifies(router: Served) -> None:
+    assert router.stop() == 0
+    assert "audit verify: ok" in domicile("audit", "verify", router.log)
