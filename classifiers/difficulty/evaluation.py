@@ -114,16 +114,24 @@ def fit_and_score(train: Sequence[Example], test: Sequence[Example]) -> Scores:
     return score(as_artifact(train_pair(train, first.weak, first.strong)), test)
 
 
-def cross_validated(examples: Sequence[Example]) -> Scores:
+def fold(example: Example) -> int:
+    """The fold of a row in grouped 5-fold evaluation; other folds than those of training."""
+    return fold_of(example.group, "evaluate-v1:")
+
+
+def cross_validated(
+    examples: Sequence[Example],
+    fit: Callable[[Sequence[Example], Sequence[Example]], Scores] = fit_and_score,
+) -> Scores:
     """Scores by grouped 5-fold: each row by a model trained without its fold."""
-    folds = np.array([fold_of(e.group, "evaluate-v1:") for e in examples])
+    folds = np.array([fold(e) for e in examples])
     rank, probability = np.zeros(len(examples)), np.zeros(len(examples))
     abstained = np.zeros(len(examples), bool)
-    for fold in range(FOLDS):
-        held = [int(i) for i in np.flatnonzero(folds == fold)]
-        kept = [e for e, f in zip(examples, folds, strict=True) if f != fold]
+    for one in range(FOLDS):
+        held = [int(i) for i in np.flatnonzero(folds == one)]
+        kept = [e for e, f in zip(examples, folds, strict=True) if f != one]
         if held:
-            part = fit_and_score(kept, [examples[i] for i in held])
+            part = fit(kept, [examples[i] for i in held])
             rank[held], probability[held] = part.rank, part.probability
             abstained[held] = part.abstained
     return Scores(rank, probability, abstained)
@@ -153,6 +161,12 @@ def baseline(train: Sequence[Example], test: Sequence[Example]) -> Vector:
     x = ridge.design([e.features for e in train])
     fitted = ridge.fit(x, gains(train)[:, None], BASELINE_PENALTY)
     return ridge.predict(ridge.design([e.features for e in test]), fitted)[:, 0]
+
+
+def baseline_scores(train: Sequence[Example], test: Sequence[Example]) -> Scores:
+    """The plain router as `Scores`: its ranking, no probability (0.5), no abstention."""
+    rank = baseline(train, test)
+    return Scores(rank, np.full(len(rank), 0.5), np.zeros(len(rank), bool))
 
 
 def difference(a: Vector, b: Vector, gain: Vector, draws: int = DRAWS, seed: int = 0) -> Interval:

@@ -12,6 +12,7 @@ from typing import Final
 
 import numpy as np
 import scipy
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from classifiers.difficulty import curves
 from classifiers.difficulty.artifact import ANY, Artifact, PairModel, Tables
@@ -50,6 +51,14 @@ def build(
     """
     if prior:
         _permitted(examples)
+    # More threads add in another order, and the last digit would change from run to run.
+    with threadpool_limits(limits=1):
+        return _build(examples, name, prior, tell)
+
+
+def _build(
+    examples: Sequence[Example], name: str, prior: bool, tell: Callable[[str], None]
+) -> Artifact:
     groups: dict[str, list[Example]] = {}
     for example in examples:
         groups.setdefault(example.pair, []).append(example)

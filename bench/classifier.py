@@ -1,0 +1,225 @@
+"""Measures the difficulty classifier: `python bench/classifier.py DATA [--quick]`.
+
+DATA is a folder of `<source>.train.jsonl.gz` and `<source>.dev.jsonl.gz` files in the row format
+of `classifiers/difficulty/dataset.py`. Prints one JSON object per section; nothing is written.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import sysconfig
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from time import thread_time_ns
+
+import numpy as np
+
+from classifiers.difficulty import artifact as artifacts
+from classifiers.difficulty import commands, curves, dataset, evaluation
+from classifiers.difficulty.dataset import Example
+from classifiers.difficulty.evaluation import Scores
+from classifiers.difficulty.features import extract
+from classifiers.difficulty.scorer import Difficulty
+from classifiers.difficulty.training import train_any
+from classifiers.patterns import kinds_in
+from classifiers.view import PromptView
+
+SOURCES = ("routellm_mmlu", "mmlu_pro", "llmrouter", "zeroeval")
+LABELS = 1500
+DRAWS = 6
+ODD = {
+    "empty": "",
+    "two words": "thank you",
+    "Chinese": "请证明每个紧致度量空间上的连续函数都是一致连续的。" * 4,
+    "Chinese, spaced": "请 证明 每个 紧致 度量 空间 上 的 连续 函数",
+    "Russian": "Докажите, что всякая непрерывная функция на отрезке равномерно непрерывна.",
+    "German": "Beweise, dass jede stetige Funktion auf einem Intervall gleichmäßig stetig ist.",
+    "code": "def f(xs):\n    return {x: [y ** 2 for y in xs if y % x == 0] for x in xs if x}\n" * 3,
+    "random letters": "zxq vbnm qwrt plkj hgfd mnbv cxzl kjhg rtyu fghj vbnx cvbn sdfg wert",
+    "repeated word": "please " * 300,
+    "claims to be easy": "this is easy " * 3 + "zxq vbnm qwrt plkj hgfd mnbv cxzl kjhg",
+    "one million characters": "why does this happen again " * 40_000,
+}
+
+
+def rows(folder: Path, source: str, split: str) -> tuple[Example, ...]:
+    return dataset.binary(dataset.read([folder / f"{source}.{split}.jsonl.gz"]))
+
+
+def show(section: str, values: dict[str, object]) -> None:
+    print(json.dumps({"section": section, **values}), flush=True)
+
+
+def numbers(scores: Scores, gain: np.ndarray, draws: int) -> dict[str, object]:
+    report = evaluation.report(scores, gain, draws)
+    out: dict[str, object] = {"n": report.n, "gap": round(report.gap, 4)}
+    for name in ("apgr", "cpt50", "cpt80"):
+        one = getattr(report, name)
+        out[name] = [round(one.value, 4), round(one.low, 4), round(one.high, 4)]
+    for name in ("ece", "ece_debiased", "brier", "abstained", "gated"):
+        out[name] = round(getattr(report, name), 4)
+    return out
+
+
+def against(scores: Scores, plain: np.ndarray, gain: np.ndarray, draws: int) -> list[float]:
+    found = evaluation.difference(scores.rank, plain, gain, draws)
+    return [round(found.value, 4), round(found.low, 4), round(found.high, 4)]
+
+
+def all_labels(train: Sequence[Example], dev: Sequence[Example], draws: int) -> None:
+    gain, plain = evaluation.gains(dev), evaluation.baseline(train, dev)
+    scores = evaluation.fit_and_score(train, dev)
+    show("mmlu, all labels, dev", {
+        **numbers(scores, gain, draws), "plain_apgr": round(curves.apgr(plain, gain), 4),
+        "difference": against(scores, plain, gain, draws),
+    })  # fmt: skip
+
+
+def folds(rows_: Sequence[Example], draws: int) -> None:
+    gain = evaluation.gains(rows_)
+    scores = evaluation.cross_validated(rows_)
+    plain = evaluation.cross_validated(rows_, evaluation.baseline_scores).rank
+    parts = np.array([evaluation.fold(e) for e in rows_])
+    apgr = [curves.apgr(scores.rank[parts == k], gain[parts == k]) for k in range(5)]
+    show("mmlu, all labels, grouped 5-fold over train and dev", {
+        **numbers(scores, gain, draws), "folds": [round(a, 3) for a in apgr],
+        "mean": round(float(np.mean(apgr)), 4), "spread": round(float(np.std(apgr)), 4),
+        "plain_apgr": round(curves.apgr(plain, gain), 4),
+        "difference": against(scores, plain, gain, draws),
+    })  # fmt: skip
+
+
+def few_labels(train: Sequence[Example], dev: Sequence[Example]) -> None:
+    found: list[list[float]] = []
+    rest: list[list[float]] = []
+    plain: list[list[float]] = []
+    for seed in range(DRAWS):
+        inside, outside = evaluation.draw(train, LABELS, seed)
+        chosen = [train[i] for i in inside]
+        held = [train[i] for i in outside]
+        for test, kept in ((dev, found), (held, rest)):
+            gain, rank = evaluation.gains(test), evaluation.fit_and_score(chosen, test).rank
+            kept.append([curves.apgr(rank, gain), *(curves.cpt(rank, gain, x) for x in (0.5, 0.8))])
+        plain.append([
+            curves.apgr(evaluation.baseline(chosen, t), evaluation.gains(t)) for t in (dev, held)
+        ])  # fmt: skip
+    for name, kept, column in (("dev", found, 0), ("other train rows", rest, 1)):
+        mean, spread = np.mean(kept, axis=0).round(4), np.std(kept, axis=0).round(4)
+        show(f"mmlu, {LABELS} labels, {name}", {
+            "draws": DRAWS, "apgr": mean[0], "cpt50": mean[1], "cpt80": mean[2],
+            "spread": spread.tolist(),
+            "plain_apgr": round(float(np.mean(plain, axis=0)[column]), 4),
+        })  # fmt: skip
+
+
+def left_out(by_source: dict[str, list[Example]], draws: int) -> None:
+    for source, test in by_source.items():
+        others = [e for name, part in by_source.items() if name != source for e in part]
+        model = evaluation.as_artifact(train_any(others))
+        show(f"left out: {source}, by the model of any pair", numbers(
+            evaluation.score(model, test), evaluation.gains(test), draws,
+        ))  # fmt: skip
+
+
+def calibration(shipped: artifacts.Artifact, folder: Path, draws: int) -> None:
+    for source in SOURCES:
+        dev = rows(folder, source, "dev")
+        show(f"shipped on dev: {source}", numbers(
+            evaluation.score(shipped, dev), evaluation.gains(dev), draws
+        ))  # fmt: skip
+        errors = []
+        for seed in range(DRAWS):
+            inside, outside = evaluation.draw(dev, 200, seed)
+            held = [dev[i] for i in outside]
+            if len(held) >= 200:
+                local = commands.calibrated(shipped, [dev[i] for i in inside])
+                scores = evaluation.score(local, held)
+                errors.append(evaluation.report(scores, evaluation.gains(held), 2).ece_debiased)
+        if errors:
+            show(f"after 200 local labels: {source}", {
+                "ece_debiased": round(float(np.mean(errors)), 4), "worst": round(max(errors), 4),
+            })  # fmt: skip
+
+
+def gates(shipped: artifacts.Artifact, test: Sequence[Example]) -> None:
+    difficulty = Difficulty(shipped, test[0].weak, test[0].strong)
+    reasons = {name: difficulty.score(PromptView.of_text(t)).reason for name, t in ODD.items()}
+    scores = evaluation.score(shipped, test)
+    cut = float(np.quantile(scores.rank, 0.5))
+    show("gate", {
+        "reasons": reasons, "abstained_in_domain": round(float(scores.abstained.mean()), 4),
+        "false_easy_at_half": round(evaluation.false_easy(scores, evaluation.gains(test), cut), 4),
+    })  # fmt: skip
+
+
+def timings(call: Callable[[], object], repeat: int) -> dict[str, float]:
+    """CPU time of this thread: what other processes do to the clock on the wall is not counted."""
+    spent = []
+    for _ in range(repeat):
+        started = thread_time_ns()
+        call()
+        spent.append(thread_time_ns() - started)
+    p50, p99 = np.quantile(spent, (0.5, 0.99)) / 1000
+    return {"p50_us": round(float(p50), 1), "p99_us": round(float(p99), 1)}
+
+
+def drained(text: str) -> list[str]:
+    return list(kinds_in(text))
+
+
+def loop() -> int:
+    total = 0
+    for i in range(1000):
+        total += i * i
+    return total
+
+
+def latency(shipped: artifacts.Artifact, test: Sequence[Example], repeat: int) -> None:
+    difficulty = Difficulty(shipped, test[0].weak, test[0].strong)
+    prose = " ".join(e.view.question for e in test)
+    for tokens in (50, 500, 5000):
+        view = PromptView.of_text(prose[: tokens * 4])
+        show(f"latency, {tokens} tokens", {
+            "score": timings(partial(difficulty.score, view), repeat),
+            "extract": timings(partial(extract, view), repeat),
+            "patterns": timings(partial(drained, view.question), repeat // 5),
+        })  # fmt: skip
+    path = commands.SHIPPED
+    model = artifacts.load(path)
+    pair = test[0]
+    show("artifact", {
+        "bytes": path.stat().st_size, "version": model.version(),
+        "load": timings(lambda: artifacts.load(path), 20),
+        "unpack": timings(lambda: Difficulty(model, pair.weak, pair.strong), 20),
+        "reference_loop": timings(loop, repeat), "python": sys.version.split()[0],
+        "config_args": str(sysconfig.get_config_var("CONFIG_ARGS")),
+    })  # fmt: skip
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("data", type=Path)
+    parser.add_argument("--quick", action="store_true", help="fewer bootstrap draws, no training")
+    asked = parser.parse_args()
+    draws, repeat = (100, 500) if asked.quick else (1000, 5000)
+    shipped = artifacts.load(commands.SHIPPED)
+    dev = rows(asked.data, "routellm_mmlu", "dev")
+    latency(shipped, dev, repeat)
+    gates(shipped, dev)
+    calibration(shipped, asked.data, draws)
+    if asked.quick:
+        return
+    train = rows(asked.data, "routellm_mmlu", "train")
+    all_labels(train, dev, draws)
+    few_labels(train, dev)
+    folds([*train, *dev], draws)
+    left_out(
+        {s: [*rows(asked.data, s, "train"), *rows(asked.data, s, "dev")] for s in SOURCES}, draws
+    )
+
+
+if __name__ == "__main__":
+    main()

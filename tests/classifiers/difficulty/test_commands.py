@@ -1,0 +1,144 @@
+"""The commands end to end on small files: which rows fit, which measure, what is refused."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from classifiers.difficulty import commands
+from classifiers.difficulty.artifact import load
+from classifiers.difficulty.commands import NotBetter, calibrate, card, compare, evaluate, train
+from classifiers.difficulty.dataset import Example
+from classifiers.difficulty.training import TooFewRows
+
+DATA = Path(os.environ.get("DOMICILE_DEV_DATA", "../shared/data")) / "classifier"
+MMLU = "mixtral-8x7b-instruct-v0.1:gpt-4-1106-preview"
+
+
+def write(path: Path, rows: list[Example], **changes: object) -> Path:
+    lines = [
+        json.dumps(
+            {
+                "prompt": e.view.question, "weak": e.weak, "strong": e.strong,
+                "y_weak": e.y_weak, "y_strong": e.y_strong, "source": e.source,
+                "split": e.split, "group": e.group, **changes,
+            }
+        )
+        for e in rows
+    ]  # fmt: skip
+    path.write_text("\n".join(lines))
+    return path
+
+
+@pytest.fixture
+def rows(tmp_path: Path, examples: list[Example]) -> Path:
+    return write(tmp_path / "rows.jsonl", examples)
+
+
+@pytest.fixture
+def model(tmp_path: Path, rows: Path) -> Path:
+    train([rows], tmp_path / "m.bin", "toy")
+    return tmp_path / "m.bin"
+
+
+@pytest.fixture
+def unseen(tmp_path: Path, fresh: list[Example]) -> Path:
+    return write(tmp_path / "fresh.jsonl", fresh, split="test")
+
+
+def test_train_uses_the_training_rows_only(model: Path) -> None:
+    assert load(model).pairs["w:s"].rows == 320
+
+
+def test_evaluate_prints_every_number(model: Path, unseen: Path) -> None:
+    out = evaluate([unseen], model=model, bootstrap=50).as_json()
+    assert out["n"] == 400
+    assert out["how"] == "artifact"
+    for name in ("apgr", "cpt50", "cpt80"):
+        assert out[f"{name}_low"] <= out[name] <= out[f"{name}_high"]  # type: ignore[operator]
+    assert {"ece", "ece_debiased", "brier", "abstained", "gated", "us_per_prompt"} <= set(out)
+    assert json.loads(json.dumps(out)) == out
+
+
+def test_which_rows_fit_and_which_measure(model: Path, rows: Path, unseen: Path) -> None:
+    def how(files: list[Path], pair: str | None = "w:s", labels: int | None = None) -> str:
+        return evaluate(files, pair, labels, model, bootstrap=5).how
+
+    assert how([rows], pair=None) == "artifact"
+    assert how([rows]) == "trained on split train"
+    assert how([unseen]) == "artifact"
+    assert how([unseen], labels=200) == "200 labels, calibrated"
+
+
+def test_training_rows_alone_are_cross_validated(
+    tmp_path: Path, model: Path, fresh: list[Example]
+) -> None:
+    path = write(tmp_path / "t.jsonl", fresh, split="train")
+    assert evaluate([path], "w:s", None, model, bootstrap=5).how == "grouped 5-fold"
+    assert "own training rows" in evaluate([path], None, None, model, bootstrap=5).how
+
+
+def test_drawn_labels_are_reported_with_their_spread(
+    model: Path, unseen: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(commands, "CALIBRATE_BELOW", 100)
+    found = evaluate([unseen], "w:s", 250, model, bootstrap=5)
+    assert found.how == "250 labels, trained"
+    assert len(found.reports) == commands.DRAWS
+    assert {report.n for report in found.reports} == {150}
+    assert found.as_json()["apgr_spread"] != 0
+
+
+def test_an_unknown_pair_says_which_are_there(model: Path, unseen: Path) -> None:
+    with pytest.raises(TooFewRows, match="the files have w:s"):
+        evaluate([unseen], "a:b", None, model)
+
+
+def test_calibrate_keeps_the_order_and_fits_the_level(
+    tmp_path: Path, model: Path, fresh: list[Example]
+) -> None:
+    worse = write(tmp_path / "worse.jsonl", fresh, y_weak=0.0, y_strong=1.0, split="")
+    calibrate([worse], "w:s", tmp_path / "local.bin", model)
+    before, after = load(model).pairs["w:s"], load(tmp_path / "local.bin").pairs["w:s"]
+    assert after.head == before.head
+    assert min(y for _, y in after.knots) > 0.9
+    with pytest.raises(TooFewRows, match="at least 200"):
+        calibrate([write(worse, fresh[:199])], "w:s", tmp_path / "x.bin", model)
+
+
+def test_compare_activates_only_what_is_surely_better(
+    tmp_path: Path, model: Path, unseen: Path, examples: list[Example]
+) -> None:
+    noisy = [
+        Example(
+            e.weak, e.strong, o.y_weak, o.y_strong, e.source, e.category, "train", e.group,
+            e.view, e.features,
+        )
+        for e, o in zip(examples, examples[7:] + examples[:7], strict=True)
+    ]  # fmt: skip
+    poor = tmp_path / "poor.bin"
+    train([write(tmp_path / "noise.jsonl", noisy)], poor, "noise")
+    assert compare(model, poor, [unseen], activate=True).low > 0
+    with pytest.raises(NotBetter, match="lower bound"):
+        compare(model, model, [unseen], activate=True)
+    with pytest.raises(NotBetter):
+        compare(poor, model, [unseen], activate=True)
+
+
+def test_card_of_the_shipped_prior_has_no_forbidden_source() -> None:
+    text = card()
+    assert "prior, not trained on your traffic" in text
+    for name in ("alpaca", "cmmlu", "routerbench"):
+        assert name not in text.lower()
+    assert commands.SHIPPED.stat().st_size <= 1 << 20
+
+
+@pytest.mark.skipif(not DATA.exists(), reason="DOMICILE_DEV_DATA is not here")
+def test_the_shipped_prior_on_kept_back_rows() -> None:
+    found = evaluate([DATA / "routellm_mmlu.dev.jsonl.gz"], MMLU, bootstrap=50).as_json()
+    assert found["how"] == "artifact"
+    assert float(str(found["apgr"])) >= 0.68
+    assert float(str(found["ece_debiased"])) <= 0.05

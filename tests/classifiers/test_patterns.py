@@ -1,0 +1,149 @@
+"""Sensitivity claims: what is found, what is not, and measured on a labelled synthetic set."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from time import perf_counter
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from classifiers import checksums
+from classifiers.patterns import KINDS, LIMIT, Patterns, kinds_in
+from classifiers.suite import Suite
+from classifiers.view import PromptView
+
+PLAIN = (
+    "What is 2+2?", "Summarise the meeting of 12.03.2025 in three points.",
+    "Order 12345678 ships on 2025-06-30 for 1,299.00 EUR.", "Use HTTP 404 or 500, port 8080.",
+    "pi is 3.14159265358979", "ISBN 978-3-16-148410-0", "Translate: the weather is nice.",
+    "commit 9f86d081884c7d659a2feaa0c55ad015", "The range is 10-20 and 30-40, step 0.001.",
+    "Explain 192.168.0.1 and 127.0.0.1 and ::1.", "Python 3.11.7 against numpy 2.4.6",
+    "sum(range(1000000000)) takes 0.5 s", "The user asked @here about sk- prefixes and gh_",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("text", PLAIN)
+def test_plain_texts_claim_nothing(text: str) -> None:
+    assert list(kinds_in(text)) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("Pay to DE89 3704 0044 0532 0130 00 please", "bank_account"),
+        ("gb82west12345698765432", "bank_account"), ("card 4111 1111 1111 1111", "card"),
+        ("NHS number 943 476 5919", "national_id"), ("078-05-1120", "national_id"),
+        ("meine Steuer-ID: 86 095 742 719", "national_id"), ("DNI 12345678Z", "national_id"),
+        ("CF RSSMRA85T10A562S", "national_id"), ("131052-308T", "national_id"),
+        ("USt-IdNr. DE136695976", "tax_id"), ("ATU13585627", "tax_id"),
+        ("L898902C36UTO7408122F1204159ZE184226B<<<<<10", "passport"),
+        ("write to anna.meier+x@mail.example.co.uk", "email"), ("+49 30 1234567", "phone"),
+        ("call (415) 555-0132 now", "phone"), ("from 8.8.8.8", "ip"),
+        ("2001:4860:4860::8888", "ip"), ("AKIAIOSFODNN7EXAMPLE", "secret"),
+        ("-----BEGIN RSA PRIVATE KEY-----", "secret"), ("the patient has diabetes", "health"),
+        ("Die Patientin ist schwanger", "health"), ("my 5-year-old won't sleep", "child"),
+        ("unsere Tochter: mein kleiner Sohn", "child"),
+    ],
+)  # fmt: skip
+def test_kinds(text: str, kind: str) -> None:
+    assert kind in set(kinds_in(text))
+
+
+def number(rng: random.Random, length: int, check: Callable[[str], bool]) -> str:
+    while True:
+        digits = "".join(rng.choices("0123456789", k=length))
+        if check(digits):
+            return digits
+
+
+def synthetic(rng: random.Random) -> list[tuple[str, frozenset[str]]]:
+    """Labelled sentences: half hold one identifier made to check out, half a near miss."""
+    makers: list[tuple[Callable[[], str], str]] = [
+        (lambda: "NHS " + number(rng, 10, checksums.nhs), "national_id"),
+        (lambda: "Steuer " + number(rng, 11, checksums.steuer_id), "national_id"),
+        (lambda: "PESEL " + number(rng, 11, checksums.pesel), "national_id"),
+        (lambda: "BSN " + number(rng, 9, checksums.bsn), "national_id"),
+        (lambda: "4" + number(rng, 15, lambda d: checksums.card("4" + d)), "card"),
+        (lambda: f"user{rng.randint(1, 999)}@host{rng.randint(1, 99)}.example.org", "email"),
+        (lambda: f"+44 20 {rng.randint(1000, 9999)} {rng.randint(1000, 9999)}", "phone"),
+    ]
+    rows: list[tuple[str, frozenset[str]]] = []
+    for _ in range(40):
+        for make, kind in makers:
+            rows.append((f"Please file this: {make()}, thank you.", frozenset({kind})))
+            near = str(rng.randint(10_000_000, 99_999_999))
+            rows.append((f"Please file invoice {near} of {rng.randint(1, 28)} May.", frozenset()))
+    return rows
+
+
+def test_precision_and_recall_on_the_synthetic_set() -> None:
+    rows = synthetic(random.Random(7))
+    true = false = missed = 0
+    for text, kinds in rows:
+        found = set(kinds_in(text))
+        true += len(found & kinds)
+        false += len(found - kinds)
+        missed += len(kinds - found)
+    assert true / (true + missed) >= 0.99
+    assert true / (true + false) >= 0.97
+
+
+def findings(classifier: Patterns, view: PromptView) -> tuple[set[str], frozenset[str]]:
+    result = Suite([classifier], lambda: 0.0).run(view)
+    return {finding.value for finding in result.findings}, result.opened
+
+
+def test_each_kind_is_claimed_once_for_the_attribute() -> None:
+    view = PromptView.of_text("a@b.example c@d.example +49 30 1234567")
+    result = Suite([Patterns("holds")], lambda: 0.0).run(view)
+    assert [(f.attribute, f.value, f.source) for f in result.findings] == [
+        ("holds", "email", "patterns"),
+        ("holds", "phone", "patterns"),
+    ]
+    assert result.opened == frozenset()
+
+
+def test_tool_arguments_are_read_too() -> None:
+    call = {"function": {"name": "f", "arguments": '{"to": "a@b.example"}'}}
+    body = {"messages": [{"role": "assistant", "tool_calls": [call]}]}
+    assert findings(Patterns(), PromptView.of_chat(body)) == ({"email"}, frozenset())
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        [{"type": "text", "text": "a@b.example"}, {"type": "image_url"}],
+        [{"type": "text", "text": "a@b.example"}, {"type": "never seen"}],
+        "a@b.example" + " x" * LIMIT,
+    ],
+)
+def test_what_was_not_read_opens_and_keeps_what_was_found(content: object) -> None:
+    view = PromptView.of_chat({"messages": [{"role": "user", "content": content}]})
+    assert findings(Patterns(), view) == ({"email"}, frozenset({"contains"}))
+
+
+def test_only_the_asked_kinds() -> None:
+    view = PromptView.of_text("a@b.example +49 30 1234567")
+    assert findings(Patterns(kinds=frozenset({"phone"})), view) == ({"phone"}, frozenset())
+    with pytest.raises(ValueError, match="unknown kind `emale`"):
+        Patterns(kinds=frozenset({"emale"}))
+
+
+@settings(max_examples=200)
+@given(st.text(st.characters(), max_size=300) | st.text("0123456789 -+.@:AZaz<", max_size=300))
+def test_total_and_only_known_kinds(text: str) -> None:
+    assert set(kinds_in(text)) <= set(KINDS)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["1" * 60_000, "1 " * 30_000, "a@" * 30_000, "a." * 30_000, "A" * 60_000, ":" * 60_000,
+     "1." * 30_000, "+1-" * 20_000, "-----BEGIN " * 5_000, "eyJ" * 20_000, "DE11 " * 12_000],
+)  # fmt: skip
+def test_no_blow_up_on_repeated_text(text: str) -> None:
+    started = perf_counter()
+    list(kinds_in(text))
+    assert perf_counter() - started < 2.0
