@@ -67,6 +67,7 @@ ANSWERS: Mapping[str, Answer] = MappingProxyType(
         # 10 dispatch
         "upstream_unavailable": Answer(503, "upstream_error", retry=True),
         "bad_answer": Answer(502, "upstream_error"),
+        "model_not_available": Answer(502, "upstream_error"),
         "deadline": Answer(504, "timeout_error"),
         "upstream_refused": Answer(400, _INVALID),
         "decided_again": Answer(503, "residency_error", retry=True),

@@ -98,18 +98,30 @@ def ended(
     ]
     results = {one.result for one in failures}
     waits = [one.retry_after for one in failures if one.retry_after is not None]
-    message = f"no endpoint inside the boundary answered; {len(attempts)} attempts failed"
+    message = f"no endpoint inside {_whose(plan)} answered; {len(attempts)} attempts failed"
     if not attempts and vetoed:
         message = "every endpoint inside the boundary is vetoed right now"
         error = RequestError("no_endpoint_available", message, reasons=reasons, retry_after=10.0)
+    elif results == {Kind.MISSING.value}:
+        message = f"the model is not available inside {_whose(plan)}; the operator has to look"
+        error = RequestError("model_not_available", message, reasons=reasons)
     elif "deadline" in results or (results and results <= {"timeout"}):
-        error = RequestError("deadline", "no endpoint answered in time", reasons=reasons)
+        message = f"no endpoint inside {_whose(plan)} answered in time"
+        error = RequestError("deadline", message, reasons=reasons)
     elif all(one.load for one in failures):
         wait = min(waits, default=1.0)
         error = RequestError("upstream_unavailable", message, reasons=reasons, retry_after=wait)
     else:
         error = RequestError("bad_answer", message, reasons=reasons)
     return error
+
+
+def _whose(plan: Plan) -> str:
+    """The boundary by its policy: whose grant it is, and the rules that narrowed it."""
+    decision = plan.ranked.filtered.graded.decided.decision
+    rules = ", ".join(f"`{one.rule}`" for one in decision.applied)
+    grant = f"the boundary of tenant `{decision.ask.tenant}`"
+    return f"{grant} and of {rules}" if rules else grant
 
 
 def attempts_told(attempts: Sequence[Attempt]) -> tuple[Mapping[str, object], ...]:

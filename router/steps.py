@@ -66,6 +66,9 @@ class TwelveSteps:
         holder = authenticate(head.get, arrival.snapshot.keys, now.time)
         if isinstance(holder, Home):
             raise await self._misdirected(arrival, holder.key, Direction(holder.region, holder.url))
+        if getattr(arrival.snapshot, "policy", None) is None:
+            # Types rule it out. Should it happen all the same, nothing is allowed.
+            raise RequestError("no_policy", "no policy is loaded here, so nothing is allowed")
         known = Authenticated(arrival, holder, now)
         elsewhere = deciding.elsewhere(known)
         if elsewhere is not None:

@@ -6,6 +6,7 @@ import math
 
 import orjson
 
+from policies.model import Policy
 from router.errors import RequestError
 from router.relay import ErrorEvent, chat_error, messages_error, responses_error
 from router.types import Arrival
@@ -34,6 +35,9 @@ async def send_error(arrival: Arrival, error: RequestError, record: str | None) 
         "x-should-retry": "true" if error.answer.retry else "false",
         **error.headers,
     }
+    policy: object = arrival.snapshot.policy
+    if isinstance(policy, Policy):
+        headers["x-domicile-policy"] = policy.digest[:16]
     if record is not None:
         headers["x-domicile-record"] = record
     if error.retry_after is not None:

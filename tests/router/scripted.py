@@ -208,7 +208,7 @@ class Scripted:
     def exchange(self, tenant: str = "eu", headers: Headers = (), **body: object) -> FakeExchange:
         """A chat request of a tenant."""
         whole = {"model": "assistant", "messages": [{"role": "user", "content": "hi"}], **body}
-        key = (b"authorization", b"Bearer " + KEYS[tenant].encode())
+        key = (b"authorization", b"Bearer " + KEYS.get(tenant, f"dom-{tenant}").encode())
         return FakeExchange(json.dumps(whole).encode(), [key, *headers])
 
     async def run(self, exchange: FakeExchange) -> FakeExchange:
