@@ -20,6 +20,7 @@ from regions.places import UNKNOWN_BIT
 
 REMEMBERED: Final = 8192
 _Key = tuple[object, ...]
+_Reasons = tuple[Reason, ...]
 
 
 class Judge:
@@ -38,7 +39,8 @@ class Judge:
         self._region = router_region
         self._router = atlas.place(router_region).mask
         self._remembered = remembered
-        self._reasons: dict[_Key, tuple[Reason, ...]] = {}
+        self._reasons: dict[_Key, _Reasons] = {}
+        self._tables: dict[tuple[int, int, int], dict[int, tuple[Footprint, _Reasons]]] = {}
 
     def judge(
         self,
@@ -98,20 +100,37 @@ class Judge:
         found: list[Eligible | Excluded] = []
         elsewhere, retain = ~inside.sure | UNKNOWN_BIT, ~allowed.retain.sure
         operate, until = ~allowed.operate.mask, sooner(allowed.good_until, decision.good_until)
+        table = self._table((inside.sure, allowed.retain.sure, allowed.operate.mask))
         for candidate, endpoint, footprint in places:
-            process = footprint.process
-            if (
-                footprint.good_until is not None
-                or process.mask & elsewhere
+            process, ends = footprint.process, footprint.good_until
+            if process.atlas is not self._atlas or (ends is not None and now >= ends):
+                found.append(self.judge(decision, candidate, endpoint, footprint, now))
+            elif (
+                process.mask & elsewhere
                 or footprint.retain.mask & retain
                 or footprint.operate.mask & operate
-                or process.atlas is not self._atlas
-                or endpoint.assurances
             ):
+                # Nothing but the places is in the way, so equal places have equal reasons.
+                known = table.get(id(footprint))
+                if known is None or known[0] is not footprint:
+                    out = judge(decision, candidate, endpoint, footprint, self._region, now)
+                    reasons = out.reasons if isinstance(out, Excluded) else ()
+                    known = table[id(footprint)] = (footprint, reasons)
+                found.append(Excluded(candidate, known[1]))
+            elif endpoint.assurances:
                 found.append(self.judge(decision, candidate, endpoint, footprint, now))
             else:
-                found.append(Eligible(candidate, allowed, until))
+                found.append(Eligible(candidate, allowed, sooner(until, ends)))
         return found
+
+    def _table(self, bounds: tuple[int, int, int]) -> dict[int, tuple[Footprint, _Reasons]]:
+        """Footprints outside these bounds, by identity, with why."""
+        table = self._tables.get(bounds)
+        if table is None or len(table) >= self._remembered:
+            if len(self._tables) >= 256:
+                self._tables.clear()
+            table = self._tables[bounds] = {}
+        return table
 
     def _good_until(
         self,

@@ -190,7 +190,7 @@ FAST = (
         "judge: reasons of another boundary", judging.Judge._excluded, "allowed.process.sure,", ""
     ),
     Mutant("all: unknown process passes", _ALL, " | UNKNOWN_BIT", ""),
-    Mutant("all: process is not looked at", _ALL, "or process.mask & elsewhere", ""),
+    Mutant("all: process is not looked at", _ALL, "process.mask & elsewhere", "0"),
     Mutant(
         "all: retain is not looked at",
         _ALL,
@@ -207,7 +207,7 @@ FAST = (
     Mutant(
         "all: facts hold for ever",
         _ALL,
-        "footprint.good_until is not None",
+        "ends is not None and now >= ends",
         "False",
     ),
     Mutant(
@@ -223,4 +223,17 @@ FAST = (
         "",
     ),
     Mutant("all: assurances are not asked for", _ALL, "or allowed.require", ""),
+    Mutant(
+        "all: reasons of another bound",
+        judging.Judge._table,
+        "table = self._tables.get(bounds)",
+        "bounds = (0, 0, 0)\n    table = self._tables.get(bounds)",
+    ),
+    Mutant("all: eligible for ever", _ALL, "sooner(until, ends)", "until"),
+    Mutant(
+        "all: reasons of another footprint",
+        _ALL,
+        "table.get(id(footprint))\n            if known is None or known[0] is not footprint:",
+        "next(iter(table.values()), None)\n            if known is None:",
+    ),
 )
