@@ -134,9 +134,7 @@ class Dispatcher:
         for replica in self._replicas(run.plan.arrival.snapshot, name):
             if not self._may_go_on(run):
                 return None
-            reason = self._forbidden(run.plan, candidacy)
-            if reason is not None:
-                run.vetoed.append(f"{name}: {reason}")
+            if self._vetoed(run, candidacy):
                 return None
             found = await self._attempt(run, candidacy, replica)
             if found is not None:
@@ -174,6 +172,15 @@ class Dispatcher:
         last = run.plan.arrival.snapshot.policy.endpoints[run.attempts[-1].endpoint]
         return last.self_operated or last.settings.get("retry_unknown") == "true"
 
+    def _vetoed(self, run: _Run, candidacy: Candidacy) -> bool:
+        reason = self._forbidden(run.plan, candidacy)
+        if reason is None:
+            return False
+        said = f"{candidacy.endpoint.name}: {reason}"
+        if said not in run.vetoed:
+            run.vetoed.append(said)
+        return True
+
     def _forbidden(self, plan: Plan, candidacy: Candidacy) -> str | None:
         """2. A decision that lapsed ends the plan, a veto only its endpoint."""
         if plan.good_until is not None and self.wall_time() >= plan.good_until:
@@ -185,6 +192,8 @@ class Dispatcher:
     async def _attempt(self, run: _Run, candidacy: Candidacy, replica: str) -> Dispatched | None:
         if run.attempts:
             await self.record(run.plan, candidacy, len(run.attempts))
+            if self._vetoed(run, candidacy):  # a veto, or the decision's end, came meanwhile
+                return None
         began = self.loop_time()
         held = self.inflight.enter(replica, run.plan.classified.tokens)
         self.health.start(replica, began)
