@@ -254,7 +254,7 @@ class Rules:
             self._places(body, axes[0], path),
             self._places(body, axes[1], path),
             self._countries(body, axes[2], path),
-            f"{kind} {body}",
+            f"{kind}: " + ", ".join(f"{key}: {_told(one)}" for key, one in body.items()),
             entry.mark,
         )
 
@@ -322,3 +322,12 @@ def _spill(written: Mapping[str, object], path: Path) -> tuple[bool, object]:
     if spill not in ("true", "false"):
         raise Refused((*path, "spill"), "`spill` is true or false")
     return spill == "true", written.get("sets")
+
+
+def _told(written: object) -> str:
+    """What was written, as on one line of YAML."""
+    if isinstance(written, list):
+        return f"[{', '.join(_told(one) for one in written)}]"
+    if isinstance(written, dict):
+        return f"{{{', '.join(f'{key}: {_told(one)}' for key, one in written.items())}}}"
+    return str(written)

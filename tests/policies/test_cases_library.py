@@ -35,6 +35,13 @@ def test_nothing_is_missing() -> None:
     assert set(NAMES) == WANTED
 
 
+def test_the_table_of_contents_is_complete() -> None:
+    listed = (LIBRARY / "README.md").read_text()
+    for name in NAMES:
+        said = (LIBRARY / f"{name}.yaml").read_text().splitlines()[0]
+        assert f"| [{name}]({name}.yaml) | {said.removeprefix('# ').rstrip('.')} |" in listed
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_cases_pass_and_take_every_branch(name: str) -> None:
     path = LIBRARY / f"{name}.cases.yaml"

@@ -119,6 +119,7 @@ def test_assertions() -> None:
     )
     never, only = policy.statements
     assert never.condition.describe() == "data: health"
+    assert never.text == "never: data: health, processed_outside: EU, operated_outside: EU"
     assert never.operate is not None
     assert only.retain is not None
     assert only.process is None
