@@ -20,6 +20,7 @@ LONG: Final = 8
 TEXT: Final = len(STRUCTURE) - len(CALLS)
 """How many fields of the structure describe the text; those of the call come after."""
 _REPEATS: Final = 20
+_PLAIN: Final = (0.0,) * len(CALLS)
 
 
 class Gate:
@@ -50,9 +51,11 @@ class Gate:
         count = len(features.words)
         if count < limits.words:
             return "too_short"
-        for value, limit, name in zip(features.structure[TEXT:], limits.calls, CALLS, strict=True):
-            if value > limit:
-                return f"new_{name}"
+        call = features.structure[TEXT:]
+        if call != _PLAIN:
+            for value, limit, name in zip(call, limits.calls, CALLS, strict=True):
+                if value > limit:
+                    return f"new_{name}"
         if features.wide > limits.wide:
             return "script"
         if features.cut and len(view.question) > LONG * (HEAD + TAIL):

@@ -8,7 +8,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Sequence
 from math import isfinite, sqrt
-from operator import mul
+from operator import mul, sub
 from typing import Final, NamedTuple
 
 from classifiers.difficulty.artifact import ANY, Artifact, PairModel, Tables
@@ -40,7 +40,9 @@ class Score(NamedTuple):
 class Scorer:
     """One pair's tables and head, unpacked for speed. Inputs that never count are left out."""
 
-    __slots__ = ("_directions", "_intercept", "_linear", "_model", "_slots", "_table", "gate")
+    __slots__ = (
+        "_centre", "_directions", "_intercept", "_inverse", "_linear", "_model", "_table", "gate",
+    )  # fmt: skip
 
     def __init__(self, model: PairModel, tables: Tables) -> None:
         # One lookup serves both heads: 32 bits each, bytes shifted to be positive.
@@ -55,9 +57,8 @@ class Scorer:
             [2 + TEXT, *(1 + i for i, w in enumerate(head.linear) if w)]
             + [1 + i for one in head.directions for i, w in enumerate(one) if w]
         )
-        self._slots = tuple(
-            (c, 1.0 / s) for c, s in zip(head.centre[:last], head.spread[:last], strict=True)
-        )
+        self._centre = head.centre[:last]
+        self._inverse = tuple(1.0 / spread for spread in head.spread[:last])
         self._intercept = head.intercept
         self._linear = head.linear[:last]
         self._directions = tuple(
@@ -78,7 +79,7 @@ class Scorer:
     def standard(self, features: Features) -> list[float]:
         """z-scores of the inputs, not clipped: base heads first, then structure."""
         inputs = self.base(features) + features.structure
-        return [(x - c) * s for x, (c, s) in zip(inputs, self._slots, strict=False)]
+        return list(map(mul, map(sub, inputs, self._centre), self._inverse))
 
     def gain(self, standard: list[float]) -> float:
         """Signed gain of the whole model from `standard`; see `Head`."""

@@ -1,0 +1,187 @@
+"""The standing audit: what grading costs in quality, per group, and when to stop it.
+
+A small random lane of requests is answered by both tiers. Their difference is the loss that
+grading caused where it chose small. An alarm is an e-detector (Shin, Ramdas, Rinaldo 2022): its
+mean time to a false alarm is at least `run` observations, however long it runs, and it forgets
+the good past, so that a later change is found fast.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from math import log, sqrt
+from typing import Final, Literal
+
+Tier = Literal["small", "large"]
+RUN: Final = 20_000.0
+STAKES: Final = (0.1, 0.3, 0.6, 0.9)
+LEAST: Final = 50
+HOLD: Final = 3600.0
+GROUPS: Final = 5000
+
+
+@dataclass(frozen=True, slots=True)
+class Shadow:
+    """One request of the lane: its groups, the tier grading chose, both qualities in [0, 1]."""
+
+    tenant: str
+    kind: str
+    language: str
+    graded: Tier
+    small: float
+    large: float
+
+    @property
+    def loss(self) -> float:
+        """Quality lost by the grade, in [-1, 1]; 0 where it chose large."""
+        return self.large - self.small if self.graded == "small" else 0.0
+
+    def groups(self) -> tuple[str, ...]:
+        """The groups it counts for: its tenant, and its class and language within the tenant."""
+        return (
+            f"tenant={self.tenant}",
+            f"tenant={self.tenant} class={self.kind}",
+            f"tenant={self.tenant} language={self.language}",
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """Mean loss per request of the lane with its 95 % empirical Bernstein bounds."""
+
+    n: int
+    loss: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """A change of state, for metrics and the log: `alarm` returns a group to large."""
+
+    group: str
+    change: Literal["alarm", "recovered"]
+    reason: str
+    at: float
+    estimate: Estimate
+
+
+def explores(rate: float, draw: float) -> bool:
+    """True if a request joins the lane; `draw` is uniform in [0, 1) and injected."""
+    if not 0.0 <= rate <= 0.05:
+        raise ValueError(f"exploration rate `{rate}` must be between 0 and 0.05")
+    return draw < rate
+
+
+class _Group:
+    """Sums and e-processes of one group; `state` is what its traffic may do."""
+
+    __slots__ = ("alarmed_at", "detectors", "n", "squares", "total")
+
+    def __init__(self) -> None:
+        self.alarmed_at: float | None = None
+        self.restart()
+
+    def restart(self) -> None:
+        self.n, self.total, self.squares = 0, 0.0, 0.0
+        self.detectors = [0.0] * len(STAKES)
+
+    def add(self, loss: float, tolerance: float) -> float:
+        """Add a loss; the value of the detector, which is an alarm from `run` on."""
+        self.n += 1
+        self.total += loss
+        self.squares += loss * loss
+        for index, stake in enumerate(STAKES):
+            # A stake below 1 / (1 + tolerance) keeps every factor positive.
+            factor = 1 + stake / (1 + tolerance) * (loss - tolerance)
+            self.detectors[index] = (1 + self.detectors[index]) * factor
+        return sum(self.detectors) / len(STAKES)
+
+    def estimate(self) -> Estimate:
+        if self.n < 2:
+            return Estimate(self.n, self.total, -1.0, 1.0)
+        mean = self.total / self.n
+        variance = max(0.0, (self.squares - self.n * mean * mean) / (self.n - 1))
+        # Maurer and Pontil 2009, two-sided at 95 %, values in an interval of length 2.
+        size = log(4 / 0.05)
+        margin = sqrt(2 * variance * size / self.n) + 14 * size / (3 * (self.n - 1))
+        return Estimate(self.n, mean, max(-1.0, mean - margin), min(1.0, mean + margin))
+
+
+class StandingAudit:
+    """Follows the losses of every group and says who may still be answered by small.
+
+    `tolerance`: mean loss per request that is accepted, in [0, 1). After an alarm a group stays
+    with large for `hold` seconds and until LEAST further losses of what grading would have chosen
+    have an upper bound below the tolerance, or an operator calls `accept`.
+    """
+
+    __slots__ = ("_groups", "_hold", "_run", "_tolerance")
+
+    def __init__(self, tolerance: float, run: float = RUN, hold: float = HOLD) -> None:
+        if not 0.0 <= tolerance < 1.0:
+            raise ValueError(f"tolerance `{tolerance}` must be at least 0 and below 1")
+        self._tolerance, self._run, self._hold = tolerance, run, hold
+        self._groups: dict[str, _Group] = {}
+
+    def observe(self, shadow: Shadow, now: float) -> tuple[Event, ...]:
+        """Count one request of the lane; the changes of state it caused."""
+        events = (self._count(name, shadow.loss, now) for name in shadow.groups())
+        return tuple(event for event in events if event is not None)
+
+    def drifted(self, tenant: str, reason: str, now: float) -> tuple[Event, ...]:
+        """A drift test fired for a tenant: its traffic returns to large until losses are known."""
+        name = f"tenant={tenant}"
+        group = self._group(name)
+        if group is None or group.alarmed_at is not None:
+            return ()
+        return (self._alarm(name, group, f"drift:{reason}", now),)
+
+    def allows_small(self, tenant: str, kind: str, language: str) -> bool:
+        """False while any group of the request is under alarm."""
+        groups = Shadow(tenant, kind, language, "small", 0.0, 0.0).groups()
+        return not any(self._alarmed(name) for name in groups)
+
+    def accept(self, group: str) -> bool:
+        """An operator ends an alarm and the group starts anew; False if there was none."""
+        if not self._alarmed(group):
+            return False
+        self._groups[group].alarmed_at = None
+        self._groups[group].restart()
+        return True
+
+    def estimates(self) -> Iterable[tuple[str, Estimate]]:
+        """Every group with its estimate since its start or its last change of state."""
+        return ((name, group.estimate()) for name, group in sorted(self._groups.items()))
+
+    def _count(self, name: str, loss: float, now: float) -> Event | None:
+        group = self._group(name)
+        if group is None:
+            return None
+        value = group.add(loss, self._tolerance)
+        if group.alarmed_at is None:
+            return self._alarm(name, group, "quality", now) if value >= self._run else None
+        estimate = group.estimate()
+        rested = now - group.alarmed_at >= self._hold and group.n >= LEAST
+        if not rested or estimate.high > self._tolerance:
+            return None
+        group.alarmed_at = None
+        group.restart()
+        return Event(name, "recovered", "bound holds again", now, estimate)
+
+    def _alarm(self, name: str, group: _Group, reason: str, now: float) -> Event:
+        event = Event(name, "alarm", reason, now, group.estimate())
+        group.alarmed_at = now
+        group.restart()
+        return event
+
+    def _alarmed(self, name: str) -> bool:
+        group = self._groups.get(name)
+        return group is not None and group.alarmed_at is not None
+
+    def _group(self, name: str) -> _Group | None:
+        # Names come from few declared classes and languages; the bound is for mistakes.
+        if name not in self._groups and len(self._groups) < GROUPS:
+            self._groups[name] = _Group()
+        return self._groups.get(name)

@@ -1,0 +1,85 @@
+"""Which answers of the small model are not kept, and what the cascade cost."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from classifiers.difficulty.cascade import Answer, Ledger, Wanted, escalates, fits
+
+SCHEMA: Mapping[str, object] = {
+    "type": "object",
+    "properties": {
+        "name": {"type": "string"},
+        "tags": {"type": "array", "items": {"enum": ["a", "b"]}},
+        "age": {"anyOf": [{"type": "integer"}, {"type": "null"}]},
+    },
+    "required": ["name", "age"],
+    "additionalProperties": False,
+}
+
+
+@pytest.mark.parametrize(
+    ("answer", "reason"),
+    [
+        (Answer("Paris."), ""), (Answer("  "), "empty"), (Answer("", tool_calls=1), ""),
+        (Answer("I'm sorry, but I can't help"), "refusal"),
+        (Answer("Ich kann nicht ..."), "refusal"),
+        (Answer("He said: I cannot."), ""), (Answer("Par", finish="length"), "cut"),
+        (Answer("", finish="content_filter"), "filtered"),
+        (Answer("x", logprobs=(-3.0, -2.0)), "unsure"), (Answer("x", logprobs=(-0.1,)), ""),
+        (Answer("x", logprobs=(float("nan"),)), "unsure"),
+    ],
+)  # fmt: skip
+def test_plain_answers(answer: Answer, reason: str) -> None:
+    assert escalates(answer, Wanted()) == reason
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ('{"name": "x", "age": 3, "tags": ["a"]}', ""), ('{"name": "x", "age": null}', ""),
+        ('{"name": "x"', "invalid_json"), ('{"name": "x"}', "schema"), ("[]", "schema"),
+        ('{"name": 5, "age": 1}', "schema"), ('{"name": "x", "age": true}', "schema"),
+        ('{"name": "x", "age": 1, "more": 1}', "schema"),
+        ('{"name": "x", "age": 1, "tags": ["c"]}', "schema"), ("[" * 100_000, "invalid_json"),
+    ],
+)  # fmt: skip
+def test_json_of_a_schema(text: str, reason: str) -> None:
+    assert escalates(Answer(text), Wanted(schema=SCHEMA)) == reason
+
+
+def test_plain_json_must_be_an_object() -> None:
+    assert escalates(Answer("{}"), Wanted(json_object=True)) == ""
+    assert escalates(Answer("[]"), Wanted(json_object=True)) == "invalid_json"
+    assert escalates(Answer("", tool_calls=1), Wanted(json_object=True)) == ""
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=4),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner, max_size=3)
+    ),
+    max_leaves=8,
+)
+
+
+@given(value=JSON, schema=JSON)
+def test_any_schema_is_judged_without_raising(value: object, schema: object) -> None:
+    assert fits(value, schema) in (True, False)
+    assert fits(value, {})
+    assert escalates(Answer(json.dumps(value)), Wanted(schema={})) in ("", "refusal")
+
+
+def test_cost_of_what_was_thrown_away() -> None:
+    ledger = Ledger()
+    ledger.count("", 0.1, 1.0)
+    ledger.count("schema", 0.2, 2.0)
+    ledger.count("schema", 0.3, 1.0)
+    assert (ledger.calls, ledger.escalated) == (3, {"schema": 2})
+    assert ledger.extra_cost == pytest.approx(0.5)
+    assert ledger.extra_seconds == pytest.approx(3.0)
