@@ -1,0 +1,96 @@
+"""Limits of one process: exact, and gone with it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from router.state.ledger import Bucket, Full, Level, Seats, Take, missing, refilled
+
+SWEEP = 4096
+"""Buckets kept before those that are full again are dropped."""
+
+
+class MemoryLedger:
+    """See `Ledger`. `clock` gives monotonic seconds; `share` scales every limit.
+
+    A share below 1 is for a process that stands in for a shared ledger that can't be had.
+    """
+
+    def __init__(self, clock: Callable[[], float], share: float = 1.0) -> None:
+        self._clock = clock
+        self._share = share
+        self._levels: dict[str, tuple[float, float]] = {}
+        self._open: dict[str, int] = {}
+
+    async def take(
+        self, takes: Sequence[Take], seats: Sequence[Seats], lease: str
+    ) -> tuple[Level, ...]:
+        """See `Ledger`."""
+        return self.take_now(takes, seats)
+
+    def take_now(self, takes: Sequence[Take], seats: Sequence[Seats]) -> tuple[Level, ...]:
+        """`take`, without awaiting. Raises Full."""
+        now = self._clock()
+        for seat in seats:
+            if self._open.get(seat.key, 0) >= max(1, int(seat.limit * self._share)):
+                raise Full(seat.name, seat.limit, 1.0)
+        scaled = [Take(self._scaled(take.bucket), take.amount) for take in takes]
+        levels = [self._level(take.bucket, now) for take in scaled]
+        for take, level in zip(scaled, levels, strict=True):
+            wait = missing(level, take)
+            if wait > 0:
+                raise Full(take.bucket.name, take.bucket.limit, wait)
+        for take, level in zip(scaled, levels, strict=True):
+            self._levels[take.bucket.key] = (level - take.amount, now)
+        for seat in seats:
+            self._open[seat.key] = self._open.get(seat.key, 0) + 1
+        self._sweep(now)
+        return tuple(
+            told(take.bucket, level - take.amount)
+            for take, level in zip(scaled, levels, strict=True)
+        )
+
+    def settle(self, takes: Sequence[Take]) -> None:
+        """See `Ledger`."""
+        now = self._clock()
+        for take in takes:
+            bucket = self._scaled(take.bucket)
+            level = self._level(bucket, now) - take.amount
+            self._levels[bucket.key] = (min(level, float(bucket.limit)), now)
+
+    def leave(self, seats: Sequence[Seats], lease: str) -> None:
+        """See `Ledger`."""
+        for seat in seats:
+            left = self._open.get(seat.key, 0) - 1
+            if left > 0:
+                self._open[seat.key] = left
+            else:
+                self._open.pop(seat.key, None)
+
+    @property
+    def degraded(self) -> str:
+        """See `Ledger`."""
+        return ""
+
+    def _scaled(self, bucket: Bucket) -> Bucket:
+        if self._share >= 1:
+            return bucket
+        limit = max(1, int(bucket.limit * self._share))
+        return Bucket(bucket.name, bucket.key, limit, bucket.seconds)
+
+    def _level(self, bucket: Bucket, now: float) -> float:
+        known = self._levels.get(bucket.key)
+        if known is None:
+            return float(bucket.limit)
+        return refilled(known[0], now - known[1], bucket)
+
+    def _sweep(self, now: float) -> None:
+        """Keys come from policy, so they are few; those of removed tenants are dropped."""
+        if len(self._levels) > SWEEP:
+            self._levels = {k: v for k, v in self._levels.items() if now - v[1] < 86400}
+
+
+def told(bucket: Bucket, level: float) -> Level:
+    """A bucket as the client may see it."""
+    reset = (bucket.limit - level) / bucket.rate
+    return Level(bucket.name, bucket.limit, max(0, int(level)), max(0.0, reset))

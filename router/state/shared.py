@@ -1,0 +1,234 @@
+"""Limits across processes, in Redis: one script, one round trip, one hash slot.
+
+Keys of one decision share a hash tag (the tenant), so a cluster keeps them on one node. When
+Redis is slow, gone or refuses, the ledger falls back to this process's own counters at a
+stated share of every limit, at once and without waiting: a breaker keeps the path clear and
+tries again later. A Redis that comes back empty starts with full buckets, so at most one
+more window passes than the limit says.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import Final, Protocol
+
+from router.state.ledger import Full, Level, Seats, Take
+from router.state.memory import MemoryLedger, told
+
+TIMEOUT: Final = 0.025
+"""Seconds a reply may take: with the breaker, no request waits longer for a sick Redis."""
+LEASE: Final = 600
+"""Seconds after which a seat whose holder died is free again."""
+BREAK: Final = 1.0
+BREAK_MAX: Final = 10.0
+
+# KEYS: buckets, then seats. ARGV: number of buckets, lease, lease seconds, then for each bucket
+# limit, seconds, amount; for each seat its limit. The time is Redis's own, so that processes
+# with different clocks agree. Gives {1, levels…} or {0, index, wait in ms}.
+SCRIPT: Final = """
+local time = redis.call('TIME')
+local now = time[1] + time[2] / 1000000
+local buckets = tonumber(ARGV[1])
+local levels = {}
+for i = 1, buckets do
+  local limit, seconds, amount = tonumber(ARGV[1+i*3]), tonumber(ARGV[2+i*3]), tonumber(ARGV[3+i*3])
+  local held = redis.call('HMGET', KEYS[i], 'l', 't')
+  local level = limit
+  if held[1] then
+    local since = math.max(0, now - tonumber(held[2]))
+    level = math.min(limit, tonumber(held[1]) + since * limit / seconds)
+  end
+  local needed = math.min(amount, limit)
+  if level < needed then
+    return {0, i, math.ceil((needed - level) * seconds / limit * 1000)}
+  end
+  levels[i] = level - amount
+end
+for i = buckets + 1, #KEYS do
+  redis.call('ZREMRANGEBYSCORE', KEYS[i], '-inf', now)
+  if redis.call('ZCARD', KEYS[i]) >= tonumber(ARGV[3 + buckets * 3 + i - buckets]) then
+    return {0, i, 1000}
+  end
+end
+local answer = {1}
+for i = 1, buckets do
+  redis.call('HSET', KEYS[i], 'l', levels[i], 't', now)
+  redis.call('EXPIRE', KEYS[i], math.ceil(tonumber(ARGV[2+i*3]) * 2) + 1)
+  answer[i+1] = math.floor(levels[i])
+end
+for i = buckets + 1, #KEYS do
+  redis.call('ZADD', KEYS[i], now + tonumber(ARGV[3]), ARGV[2])
+  redis.call('EXPIRE', KEYS[i], tonumber(ARGV[3]))
+end
+return answer
+"""
+# KEYS: buckets. ARGV: for each limit, seconds, amount (negative gives back).
+SETTLE: Final = """
+local time = redis.call('TIME')
+local now = time[1] + time[2] / 1000000
+for i = 1, #KEYS do
+  local limit, seconds, amount = tonumber(ARGV[i*3-2]), tonumber(ARGV[i*3-1]), tonumber(ARGV[i*3])
+  local held = redis.call('HMGET', KEYS[i], 'l', 't')
+  if held[1] then
+    local since = math.max(0, now - tonumber(held[2]))
+    local level = tonumber(held[1]) + since * limit / seconds - amount
+    redis.call('HSET', KEYS[i], 'l', math.min(limit, level), 't', now)
+  end
+end
+return 1
+"""
+
+
+class Scripts(Protocol):
+    """The two calls of a Redis client that are used, single node or cluster."""
+
+    async def eval(self, script: str, numkeys: int, *keys_and_args: str) -> object:
+        """Run a script."""
+        ...
+
+    async def zrem(self, name: str, *values: str) -> object:
+        """Remove members of a sorted set."""
+        ...
+
+
+class SharedLedger:
+    """See `Ledger`.
+
+    Args:
+        redis: a client that times out by itself as well.
+        clock: monotonic seconds, for the breaker and the local counters.
+        share: the part of every limit that this process may use alone when Redis can't be had.
+        prefix: before every key.
+        timeout: seconds a reply may take.
+    """
+
+    def __init__(
+        self,
+        redis: Scripts,
+        clock: Callable[[], float],
+        share: float,
+        prefix: str = "domicile",
+        timeout: float = TIMEOUT,
+    ) -> None:
+        self._redis = redis
+        self._clock = clock
+        self._prefix = prefix
+        self._timeout = timeout
+        self._local = MemoryLedger(clock, share)
+        self._local_leases: set[str] = set()
+        self._broken_until = 0.0
+        self._breaks = 0
+        self._reason = ""
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def take(
+        self, takes: Sequence[Take], seats: Sequence[Seats], lease: str
+    ) -> tuple[Level, ...]:
+        """See `Ledger`."""
+        if self._clock() < self._broken_until:
+            return self._alone(takes, seats, lease)
+        keys = [self._key(t.bucket.key) for t in takes] + [self._key(s.key) for s in seats]
+        arguments = [str(len(takes)), lease, str(LEASE), *_buckets(takes)]
+        arguments += [str(seat.limit) for seat in seats]
+        try:
+            async with asyncio.timeout(self._timeout):
+                found = await self._redis.eval(SCRIPT, len(keys), *keys, *arguments)
+            answer = _numbers(found)
+        except Exception as error:  # noqa: BLE001 - whatever fails there, limits go on here
+            self._break(error)
+            return self._alone(takes, seats, lease)
+        self._mend()
+        if answer[0] == 0:
+            raise self._full(takes, seats, answer)
+        return tuple(
+            told(take.bucket, level) for take, level in zip(takes, answer[1:], strict=True)
+        )
+
+    def settle(self, takes: Sequence[Take]) -> None:
+        """See `Ledger`."""
+        if not takes:
+            return
+        if self._clock() < self._broken_until:
+            self._local.settle(takes)
+            return
+        keys = [self._key(take.bucket.key) for take in takes]
+        self._later(self._redis.eval(SETTLE, len(keys), *keys, *_buckets(takes)))
+
+    def leave(self, seats: Sequence[Seats], lease: str) -> None:
+        """See `Ledger`."""
+        if lease in self._local_leases:
+            self._local_leases.discard(lease)
+            self._local.leave(seats, lease)
+            return
+        for seat in seats:
+            self._later(self._redis.zrem(self._key(seat.key), lease))
+
+    @property
+    def degraded(self) -> str:
+        """See `Ledger`."""
+        return self._reason
+
+    async def close(self) -> None:
+        """Let what is on its way end."""
+        if self._tasks:
+            await asyncio.wait(self._tasks, timeout=1.0)
+
+    def _key(self, key: str) -> str:
+        tenant, _, rest = key.partition("/")
+        return f"{self._prefix}:{{{tenant}}}:{rest}"
+
+    def _alone(
+        self, takes: Sequence[Take], seats: Sequence[Seats], lease: str
+    ) -> tuple[Level, ...]:
+        levels = self._local.take_now(takes, seats)
+        if seats:
+            self._local_leases.add(lease)
+        return levels
+
+    @staticmethod
+    def _full(takes: Sequence[Take], seats: Sequence[Seats], answer: list[int]) -> Full:
+        index = answer[1] - 1
+        wait = answer[2] / 1000
+        if index < len(takes):
+            bucket = takes[index].bucket
+            return Full(bucket.name, bucket.limit, wait)
+        seat = seats[index - len(takes)]
+        return Full(seat.name, seat.limit, wait)
+
+    def _break(self, error: Exception) -> None:
+        self._breaks += 1
+        pause = min(BREAK * 2 ** min(self._breaks - 1, 8), BREAK_MAX)
+        self._broken_until = self._clock() + pause
+        self._reason = f"redis: {type(error).__name__}; limits are local for now"
+
+    def _mend(self) -> None:
+        self._breaks = 0
+        self._reason = ""
+
+    def _later(self, call: object) -> None:
+        """A call nobody waits for; its failure opens the breaker."""
+        task = asyncio.get_running_loop().create_task(self._quietly(call))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _quietly(self, call: object) -> None:
+        try:
+            async with asyncio.timeout(1.0):
+                await call  # type: ignore[misc]  # one of the two coroutines above
+        except Exception as error:  # noqa: BLE001 - settled by the lease's end or the refill
+            self._break(error)
+
+
+def _buckets(takes: Sequence[Take]) -> list[str]:
+    return [
+        text
+        for take in takes
+        for text in (str(take.bucket.limit), str(take.bucket.seconds), str(take.amount))
+    ]
+
+
+def _numbers(found: object) -> list[int]:
+    if not isinstance(found, list) or not found:
+        raise TypeError("the script gave no list")
+    return [int(one) for one in found]
