@@ -7,7 +7,7 @@ from typing import Annotated
 
 from fastapi import FastAPI, Header, Request
 from fastapi.responses import JSONResponse, Response
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
 from router.audit.errors import AuditError
 from router.config import Strict
@@ -15,7 +15,7 @@ from router.errors import RequestError
 from router.live import Live
 from router.operator import operator
 from router.quarantine import NotQuarantined
-from router.veto_file import Imposed
+from router.veto_file import MAX_REASON, Imposed
 from router.watch.start import Watches
 
 
@@ -44,6 +44,13 @@ class QuarantineAsked(Strict):
     name: str
     reason: str
     lift: bool = False
+
+
+class AcceptanceAsked(Strict):
+    """An endpoint that drifted, and why that is in order."""
+
+    endpoint: str
+    reason: Annotated[str, Field(min_length=1, max_length=MAX_REASON)]
 
 
 class Quarantined(BaseModel):
@@ -117,6 +124,20 @@ def _quarantine(app: FastAPI, live: Live, watches: Watches) -> None:
             message = f"{error}; a veto asked for stands in this process, a lift was not done"
             raise RequestError("log_unavailable", message, retry_after=5.0) from None
         return Quarantined(quarantined=list(book.imposed))
+
+    @app.post("/drift/accept")
+    async def accept(
+        asked: AcceptanceAsked, authorization: Annotated[str, Header()] = ""
+    ) -> dict[str, str]:
+        """End a drift's alarm, where no compliance keys are configured."""
+        by = operator(authorization, live, watches.token)
+        try:
+            await watches.drift.accept(asked.endpoint, asked.reason, by)
+        except AuditError as error:
+            raise RequestError("log_unavailable", str(error), retry_after=5.0) from None
+        except ValueError as error:
+            raise RequestError("invalid_request", str(error)) from None
+        return {"accepted": asked.endpoint}
 
 
 async def _refused(request: Request, error: Exception) -> JSONResponse:

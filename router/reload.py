@@ -14,7 +14,7 @@ When any of it fails the old snapshot serves on, and status, metrics and log say
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
@@ -88,10 +88,20 @@ def _check(source: Source, serving: Snapshot, now: float) -> Checked:
 
 
 class Reloader:
-    """Looks at the files of one router; `look` is called every few seconds and on SIGHUP."""
+    """Looks at the files of one router; `look` is called every few seconds and on SIGHUP.
 
-    def __init__(self, live: Live, swap: Swap, source: Source) -> None:
+    `loaded` is called after each swap.
+    """
+
+    def __init__(
+        self,
+        live: Live,
+        swap: Swap,
+        source: Source,
+        loaded: Callable[[], Awaitable[None]] | None = None,
+    ) -> None:
         self._live = live
+        self._loaded = loaded
         self._swap = swap
         self._source = source
         self._turn = asyncio.Lock()
@@ -129,6 +139,8 @@ class Reloader:
         self._authority = _Authority.of(snapshot.config, self._source.path.parent)
         self._say("")
         self._live.metrics.count("domicile_reloads_total", ("loaded",))
+        if self._loaded is not None:
+            await self._loaded()
 
     async def _checked(self, found: str) -> Snapshot:
         """2 to 4.

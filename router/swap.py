@@ -46,9 +46,14 @@ class Swap:
             AuditError: it can't be stored or recorded; the old one serves on.
         """
         async with self._turn:
-            found = {name: read(shown(one), base.policy.atlas) for name, one in self.found.items()}
-            await self._install(with_drift(base, found), "reload")
-            self.base, self.found = base, found
+            before, self.base = self.base, base
+            found = self._of_base(self.found)
+            try:
+                await self._install(with_drift(base, found), "reload")
+            except BaseException:
+                self.base = before
+                raise
+            self.found = found
             self._live.vetoes.put("drift", Vetoes(drifted=found))
 
     async def drift(self, found: Mapping[str, Footprint]) -> None:
@@ -58,11 +63,20 @@ class Swap:
             AuditError: it can't be stored or recorded; the veto stands for every plan.
         """
         async with self._turn:
+            found = self._of_base(found)
             self._live.vetoes.put("drift", Vetoes(drifted={**self.found, **found}))
             await self._install(with_drift(self.base, found), "drift")
             self.found = dict(found)
             self._live.vetoes.put("drift", Vetoes(drifted=self.found))
             self._live.metrics.set("domicile_vetoes", len(self.found), ("drift",))
+
+    def _of_base(self, found: Mapping[str, Footprint]) -> dict[str, Footprint]:
+        """Footprints with the atoms of the base's catalog: another one numbers places anew."""
+        atlas = self.base.policy.atlas
+        return {
+            name: one if one.process.atlas.digest == atlas.digest else read(shown(one), atlas)
+            for name, one in found.items()
+        }
 
     async def _install(self, new: Snapshot, why: str) -> None:
         live = self._live

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from typing import Final, Protocol
 
 from router.audit.disk import LocalDisk
 from router.audit.log import LogSettings
+from router.credentials import INSTANCE_ROLE
 from router.live import Live
 from router.operator import new_token, token_path
 from router.quarantine import Quarantine
@@ -15,9 +16,14 @@ from router.reload import Reloader, Source
 from router.swap import Swap
 from router.transport.messages import Transport
 from router.veto_file import VetoFile
+from router.watch.bedrock_reader import BedrockReader
+from router.watch.drift import DriftWatch
 from router.watch.loops import Loop, Loops
+from router.watch.renewal import Fetched, RoleWatch
 
 LOOK_AT_FILES: Final = 5.0
+LOOK_AT_PROFILES: Final = 900.0
+LOOK_AT_ROLE: Final = 20.0
 
 
 class Waiting(Protocol):
@@ -45,10 +51,12 @@ class Watches:
         self,
         quarantine: Quarantine,
         swap: Swap,
+        drift: DriftWatch,
         reloader: Reloader | None,
         loops: Loops,
         token: str,
     ) -> None:
+        self.drift = drift
         self.token = token
         self.quarantine = quarantine
         self.swap = swap
@@ -75,13 +83,13 @@ class Watches:
         quarantine = Quarantine(live, file)
         swap = Swap(live, transport)
         loops = Loops(live, clocks.sleep, clocks.random)
-        running: list[Loop] = []
-        reloader = None
-        if source is not None:
-            reloader = Reloader(live, swap, source)
-            running.append(Loop("files", LOOK_AT_FILES, reloader.look, limit=600.0))
-        loops.start(running)
-        return cls(quarantine, swap, reloader, loops, token)
+        reader = BedrockReader(transport, live.wall_time, live.loop_time)
+        drift = DriftWatch(live, swap, file, reader)
+        await drift.resume()
+        reloader = None if source is None else Reloader(live, swap, source, drift.settle)
+        environment = {} if source is None else source.environment
+        loops.start(list(_loops(live, drift, reloader, environment)))
+        return cls(quarantine, swap, drift, reloader, loops, token)
 
     def look_at_files(self) -> None:
         """Take up a change now, as SIGHUP asks; nothing happens without files."""
@@ -96,3 +104,24 @@ class Watches:
             task.cancel()
         await asyncio.gather(*self._asked, return_exceptions=True)
         await self._loops.close()
+
+
+def _loops(
+    live: Live, drift: DriftWatch, reloader: Reloader | None, environment: Mapping[str, str]
+) -> Iterator[Loop]:
+    """Every loop, the role's first: the drift check may need its keys."""
+
+    def ask() -> Fetched:
+        from router.watch.roles import fetch  # botocore, only where a role is used
+
+        return fetch(environment)
+
+    role = RoleWatch(live.roles, live.wall_time, ask, lambda: _uses_role(live))
+    yield Loop("role", LOOK_AT_ROLE, role.look, first=_uses_role(live), limit=15.0)
+    yield Loop("drift", LOOK_AT_PROFILES, drift.check, limit=300.0)
+    if reloader is not None:
+        yield Loop("files", LOOK_AT_FILES, reloader.look, limit=600.0)
+
+
+def _uses_role(live: Live) -> bool:
+    return any(one.credentials == INSTANCE_ROLE for one in live.snapshot.policy.endpoints.values())

@@ -15,6 +15,7 @@ from router.audit.reading import LogReader, Shown
 from router.loading import log_settings
 from router.reload import Reloader, Source
 from router.reload_files import fingerprint
+from router.transport.messages import Transport
 from router.types import Arrival, Purpose
 from router.watch.start import Watches
 from tests.router.folders import AT, Box
@@ -22,12 +23,14 @@ from tests.router.scripted import FakeExchange, Reply, Script, ScriptedTransport
 
 CLINIC = "dom-clinic"
 BOSS = "dom-boss"
-KEYS = f"""\
-version: 1
-keys:
-  - {{id: clinic-1, sha256: {hashlib.sha256(CLINIC.encode()).hexdigest()}, tenant: clinic}}
-  - {{id: boss, sha256: {hashlib.sha256(BOSS.encode()).hexdigest()}, tenant: clinic, role: operator}}
-"""
+
+
+def _line(id_: str, key: str, more: str = "") -> str:
+    digest = hashlib.sha256(key.encode()).hexdigest()
+    return f"  - {{id: {id_}, sha256: {digest}, tenant: clinic{more}}}\n"
+
+
+KEYS = "version: 1\nkeys:\n" + _line("clinic-1", CLINIC) + _line("boss", BOSS, ", role: operator")
 
 
 def well(host: str, number: int) -> Reply:
@@ -99,9 +102,15 @@ class World:
 
 @asynccontextmanager
 async def watched(
-    box: Box, script: Script = well, environment: Mapping[str, str] | None = None
+    box: Box,
+    script: Script = well,
+    environment: Mapping[str, str] | None = None,
+    real: Transport | None = None,
 ) -> AsyncIterator[World]:
-    """A router of this folder; its loops look once and then sleep for good."""
+    """A router of this folder; its loops look once and then sleep for good.
+
+    With a `real` transport that one is used, and the world's scripted one sees nothing.
+    """
     if "clinic-1" not in (box.root / "keys.yaml").read_text():
         (box.root / "keys.yaml").write_text(KEYS)
     given = environment or {}
@@ -111,7 +120,7 @@ async def watched(
     clocks = Clocks(lambda: now[0], asyncio.get_running_loop().time, os.urandom, never)
     transport = ScriptedTransport(script)
     settings = log_settings(snapshot.config, box.root)
-    router = await Router.open(snapshot, settings, clocks, transport, source)
+    router = await Router.open(snapshot, settings, clocks, real or transport, source)
     await asyncio.sleep(0)
     try:
         yield World(box, router, transport, now)

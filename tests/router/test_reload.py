@@ -1,4 +1,4 @@
-"""Reload: what is on disk serves when all of it is sound, else the old one serves on and says so."""
+"""Reload: what is on disk serves when all of it is sound, else the old one serves on."""
 
 from __future__ import annotations
 
@@ -162,7 +162,8 @@ async def test_a_bad_candidate_leaves_the_old_one_serving_and_says_so(tmp_path: 
         assert (await world.ask()).status == 200
         told = await status(world)
         assert isinstance(files := told["files"], dict)
-        assert "EUU" in files["refused"] and "rules/example.yaml:" in files["refused"]
+        assert "EUU" in files["refused"]
+        assert "rules/example.yaml:" in files["refused"]
         assert isinstance(degraded := told["degraded"], list)
         assert any("EUU" in one for one in degraded)
         assert world.router.live.metrics.value("domicile_reloads_total", ("refused",)) == 1
@@ -254,9 +255,12 @@ async def test_a_revoked_key_stops_at_its_next_attempt(tmp_path: Path) -> None:
         assert b"the key was revoked" in done.written
 
 
-def _keyed(box: Box, key: Ed25519PrivateKey) -> None:
+def keyed(box: Box, key: Ed25519PrivateKey) -> None:
+    """Make this the compliance key of a folder."""
     public = key.public_key().public_bytes(Encoding.Raw, PublicFormat.Raw)
     (box.root / "dpo.pub").write_text(base64.b64encode(public).decode())
+    text, rules = box.config.read_text(), "rules: [rules/*.yaml]}"
+    box.config.write_text(text.replace(rules, f"{rules[:-1]}, signed_by: [file:dpo.pub]}}"))
 
 
 def _signs(box: Box, name: str) -> Callable[[Ed25519PrivateKey], None]:
@@ -271,17 +275,11 @@ def _signs(box: Box, name: str) -> Callable[[Ed25519PrivateKey], None]:
 async def test_other_compliance_keys_need_the_old_ones(tmp_path: Path) -> None:
     box = sound(tmp_path)
     old, new = Ed25519PrivateKey.generate(), Ed25519PrivateKey.generate()
-    _keyed(box, old)
+    keyed(box, old)
     _signs(box, "old.sig")(old)
-    text = box.config.read_text()
-    named = text.replace(
-        "rules: [rules/*.yaml]", "rules: [rules/*.yaml], signed_by: [file:dpo.pub]"
-    )
-    assert named != text
-    box.config.write_text(named)
     async with watched(box) as world:
         serving = world.router.live.snapshot
-        _keyed(box, new)
+        keyed(box, new)
         (tmp_path / "baseline" / "old.sig").unlink()
         _signs(box, "new.sig")(new)
         await world.settle()
@@ -303,4 +301,5 @@ async def test_health_of_what_is_gone_is_forgotten(tmp_path: Path) -> None:
         (tmp_path / "baseline" / "main.yaml").write_text(head + tail.split("\n", 2)[2])
         await world.settle()
         assert world.router.live.files.refused == ""
+        assert "iad-large" not in world.router.live.snapshot.targets
         assert world.router.live.health.marked(1.0) == ()
