@@ -111,6 +111,11 @@ class Logic:
         return frozenset(n for n in self._solver.get_model() if n > 0) if found else None
 
 
+def holds(literal: int, example: frozenset[int]) -> bool:
+    """Whether a literal, positive or negated, holds in an example."""
+    return literal in example if literal > 0 else -literal not in example
+
+
 class Counter:
     """How many of some literals hold: `outputs[n]` holds whenever more than `n` of them do."""
 

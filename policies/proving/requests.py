@@ -169,9 +169,13 @@ class Requests:
         nothing = (frozenset[str](), frozenset[object]())
         names = sorted({name for policy in self.policies for name in policy.apps})
         for name in (None, *names):
-            known = [policy.apps.get(name) if name is not None else None for policy in self.policies]
+            known = [
+                policy.apps.get(name) if name is not None else None for policy in self.policies
+            ]
             told = tuple(
-                (a.trusted & self._mentioned.keys(), self._told(a.attributes)) if a is not None else nothing
+                (a.trusted.intersection(self._mentioned), self._told(a.attributes))
+                if a is not None
+                else nothing
                 for a in known
             )
             own = name if name in self._mentioned.get("app", ()) else ""
@@ -234,16 +238,18 @@ class Requests:
         for policy in self.policies:
             for declared in policy.declared.values():
                 found[declared.name] = found.get(declared.name, frozenset()) | declared.default
-            for holder in (*policy.tenants.values(), *policy.apps.values()):
-                for name, values in holder.attributes.items():
-                    found[name] = found.get(name, frozenset()) | values
+            carried = [holder.attributes for holder in policy.tenants.values()]
+            carried += [holder.attributes for holder in policy.apps.values()]
+            for name, values in (item for held in carried for item in held.items()):
+                found[name] = found.get(name, frozenset()) | values
         return found
 
     @property
     def choices(self) -> tuple[int, ...]:
-        """The literals that make a request say more: small requests have few of them."""
+        """What makes a request less plain: each thing said, an app, another purpose."""
         spoken = tuple(one.literal for many in self.said.values() for one in many)
-        return (*spoken, *self.opened.values())
+        unusual = (-self.apps[None], -self.purposes["interactive"])
+        return (*spoken, *self.opened.values(), *unusual)
 
     @cached_property
     def terse(self) -> int:
@@ -267,12 +273,10 @@ class Requests:
         return true, self.logic.any_of((true, -closed))
 
     def _built_in(self, name: str, value: str) -> int:
-        tables: Mapping[str, Mapping[str | None, int]] = {
-            "tenant": dict(self.tenants),
-            "app": self.apps,
-            "purpose": dict(self.purposes),
-        }
-        return tables[name].get(value, self.logic.false)
+        if name == "app":
+            return self.apps.get(value, self.logic.false)
+        table = self.tenants if name == "tenant" else self.purposes
+        return table.get(value, self.logic.false)
 
     def _state(self, policy: int, name: str) -> tuple[Mapping[str, int], int]:
         known = self._states.get((policy, name))

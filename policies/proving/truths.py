@@ -40,12 +40,6 @@ class Truths:
             known = self._judged[condition, answers] = self._pair(condition, told)
         return known
 
-    def pattern(self, condition: Condition, candidate: Candidate) -> tuple[bool, ...]:
-        """What a condition tells apart of a candidate."""
-        return tuple(
-            candidate.get(one.key) in one.values for one in self._questions(condition)
-        )
-
     def _questions(self, condition: Condition) -> tuple[CandidateIs, ...]:
         known = self._asked.get(condition)
         if known is None:
