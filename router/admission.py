@@ -11,6 +11,7 @@ from typing import Final
 import orjson
 
 from router.errors import RequestError
+from router.quotas import Reservation
 from router.providers.bodies import refuse_duplicates
 
 MAX_HEADER: Final = 8192
@@ -57,19 +58,30 @@ class Concurrency:
 
 
 class Lease:
-    """One request's place; closing it twice gives it back once."""
+    """One request's place, and what it holds of its tenant's limits.
 
-    __slots__ = ("_key", "_limits")
+    Closing it twice gives it back once.
+    """
+
+    __slots__ = ("_key", "_limits", "reservation")
 
     def __init__(self, limits: Concurrency, key: str) -> None:
         self._limits: Concurrency | None = limits
         self._key = key
+        self.reservation: Reservation | None = None
+
+    def settle(self, used: int) -> None:
+        """The request ran and used so many tokens."""
+        if self.reservation is not None:
+            self.reservation.settle(used)
 
     def close(self) -> None:
         """Give the place back."""
         limits, self._limits = self._limits, None
         if limits is not None:
             limits.leave(self._key)
+        if self.reservation is not None:
+            self.reservation.close()
 
 
 def parse(raw: bytes) -> Mapping[str, object]:

@@ -22,11 +22,14 @@ from router.live import Live
 from router.load import InFlight
 from router.metrics import Metrics
 from router.pipeline import Observed, Pipeline
+from router.quotas import Quotas
 from router.records import Scribe
 from router.reload import Source
 from router.retrying import RetryBudget
 from router.selection import Condition
 from router.snapshot import Snapshot
+from router.state.ledger import Ledger
+from router.state.memory import MemoryLedger
 from router.steps import TwelveSteps
 from router.surfaces.base import Surface
 from router.surfaces.chat import ChatCompletions
@@ -97,10 +100,12 @@ class Router:
         clocks: Clocks,
         transport: Transport | None = None,
         source: Source | None = None,
+        ledger: Ledger | None = None,
     ) -> Router:
         """Open the log (recovering what a crash left), store the snapshot, be ready.
 
         With a `source` its files are watched, and a change that passes every check is served.
+        `ledger` counts the tenants' limits; without one they are counted in this process.
 
         Raises:
             AuditError: the log can't be opened: nothing may be served without it.
@@ -120,6 +125,7 @@ class Router:
             HealthBook(),
             InFlight(),
             Concurrency(limits.concurrency),
+            ledger or MemoryLedger(clocks.loop),
             VetoBoard(),
             clocks.wall,
             clocks.loop,
@@ -262,6 +268,7 @@ def _steps(live: Live, transport: Transport) -> TwelveSteps:
         Filter({}),
         Suite((), live.loop_time),
         live.concurrency,
+        Quotas(live.ledger),
         live.metrics,
         lambda name: condition(live, name),
         live.wall_time,

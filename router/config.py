@@ -144,10 +144,14 @@ class LogSection(Strict):
 
 
 class StateSection(Strict):
-    """Shared state for limits; omitted for one process."""
+    """Shared state for limits; omitted for one process.
+
+    `share`: the part of every limit that this process allows alone while Redis is away.
+    """
 
     redis: Secret
     region: str
+    share: Annotated[float, Field(gt=0, le=1)] = 0.5
 
 
 class Config(Strict):

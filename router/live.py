@@ -13,6 +13,7 @@ from router.load import InFlight
 from router.metrics import Metrics
 from router.role_keys import CredentialBoard
 from router.snapshot import Snapshot
+from router.state.ledger import Ledger
 from router.vetoes import VetoBoard
 
 
@@ -45,6 +46,7 @@ class Live:
     health: HealthBook
     inflight: InFlight
     concurrency: Concurrency
+    ledger: Ledger
     vetoes: VetoBoard
     wall_time: Callable[[], float]
     loop_time: Callable[[], float]
@@ -65,6 +67,8 @@ class Live:
     def degraded(self) -> list[str]:
         """What doesn't work as it should, in words; empty when all is well."""
         found = [f"{name}: {text}" for name, text in sorted(self.notes.items())]
+        if self.ledger.degraded:
+            found.append(self.ledger.degraded)
         health = self.log.health
         if health.state != "ok":
             found.append(f"log: {health.reason}")

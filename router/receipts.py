@@ -31,6 +31,9 @@ def receipt_headers(dispatched: Dispatched) -> Headers:
         "x-domicile-attempts": str(len(dispatched.attempts)),
         "x-domicile-policy": dispatched.plan.arrival.snapshot.policy.digest[:16],
     }
+    reservation = dispatched.plan.admitted.lease.reservation
+    if reservation is not None:
+        shown |= reservation.headers
     if stream:
         shown |= {"cache-control": "no-cache", "x-accel-buffering": "no"}
     return [(name.encode(), value.encode("latin-1", "replace")) for name, value in shown.items()]

@@ -116,12 +116,14 @@ async def serve(
         ConfigError, DocumentErrors, AuditError: it can't start; says why.
     """
     from router.loading import load_snapshot, log_settings
+    from router.state.opening import open_ledger
 
     clocks = Clocks.real(os.urandom)
     source = Source(path, environment, fingerprint(path))
     snapshot = load_snapshot(path, environment, clocks.wall())
     settings = log_settings(snapshot.config, path.parent)
-    router = await Router.open(snapshot, settings, clocks, transport, source)
+    ledger = open_ledger(snapshot.config, environment, path.parent, clocks.loop)
+    router = await Router.open(snapshot, settings, clocks, transport, source, ledger)
     section = snapshot.config.router
     try:
         public = bind(section.listen, "listen")

@@ -24,6 +24,7 @@ from router.metrics import Metrics
 from router.misdirection import Direction, direct
 from router.opening import OpenedStream
 from router.pipeline import Observed, Refused
+from router.quotas import Quotas, estimate
 from router.receipts import receipt_headers
 from router.records import Scribe
 from router.relay import Pace, Relayed, deliver, relay
@@ -54,6 +55,7 @@ class TwelveSteps:
     filtering: Filter
     suite: Suite
     concurrency: Concurrency
+    quotas: Quotas
     metrics: Metrics
     conditions: Callable[[str], Condition]
     wall_time: Callable[[], float]
@@ -76,15 +78,19 @@ class TwelveSteps:
         return known
 
     async def admit(self, authenticated: Authenticated) -> Admitted:
-        """2. A place among the key's open requests, the body, one parse."""
+        """2. A place among the key's open requests, its tenant's limits, the body, one parse."""
         arrival = authenticated.arrival
         principal = authenticated.principal
         lease = self.concurrency.enter(principal.key, principal.concurrency)
         try:
+            tenant = arrival.snapshot.policy.tenants.get(principal.tenant)
+            lease.reservation = await self.quotas.enter(tenant, arrival.id)
             raw = await arrival.exchange.body(arrival.snapshot.config.router.limits.body)
             body = parse(raw)
             asked = arrival.surface.read(body)
             call = examine(arrival.surface.name, body)
+            if lease.reservation is not None:
+                await lease.reservation.tokens(estimate(raw, asked.output_tokens))
         except BaseException:
             lease.close()
             raise
@@ -185,6 +191,7 @@ class TwelveSteps:
         except AuditError:
             # Recovery closes what stays open; the client's answer is not held back for it.
             self.metrics.count("domicile_log_failures_total")
+        committed.subject.admitted.lease.settle(0 if ended.usage is None else sum(ended.usage))
         self._learn(dispatched, how, ended)
         name = None if ended.candidacy is None else ended.candidacy.endpoint.name
         return Observed(arrival, ended.status, len(ended.attempts), name)
