@@ -50,6 +50,7 @@ ANSWERS: Mapping[str, Answer] = MappingProxyType(
         "no_grant": Answer(403, "residency_error"),
         "no_policy": Answer(403, "residency_error"),
         "obligations_conflict": Answer(403, "residency_error"),
+        "redaction_impossible": Answer(400, _INVALID),
         "prefer_conflict": Answer(403, "residency_error"),
         # 6 filter
         "model_not_found": Answer(404, _INVALID),

@@ -13,8 +13,9 @@ from typing import Final
 
 import orjson
 
+from classifiers.redaction import redact
 from policies.model import Policy
-from policies.obligations import AnyObligation, RecordRetention
+from policies.obligations import AnyObligation, RecordRetention, Redact
 from router.config import ConfigError
 
 Body = Mapping[str, object]
@@ -24,6 +25,22 @@ FILTERED: Final = frozenset(
     {"zero_retention", "no_batch", "tier", "max_price", "in_region", "no_global"}
 )
 RECORDED: Final = frozenset({"record_retention"})
+TEXTS: Final = frozenset(
+    {"messages", "prompt", "suffix", "input", "instructions", "system", "metadata", "user",
+     "prediction", "tools", "functions", "response_format", "stop", "safety_identifier"}
+)  # fmt: skip
+"""Parameters in which people's words stand."""
+NAMES: Final = frozenset({"role", "type", "id", "tool_call_id", "model", "detail", "format"})
+"""Members whose text is structure, not words."""
+MEDIA: Final = frozenset(
+    {"image_url", "input_image", "image", "input_audio", "audio", "file", "input_file", "document",
+     "video_url", "video"}
+)  # fmt: skip
+MAX_DEPTH: Final = 64
+
+
+class CannotRedact(ValueError):
+    """A request that can't be redacted as its policy demands, and so is not sent."""
 
 
 def _no_store(obligation: AnyObligation, body: Body) -> Body:
@@ -31,7 +48,34 @@ def _no_store(obligation: AnyObligation, body: Body) -> Body:
     return {**body, "store": False} if body.get("store") else body
 
 
-CHANGES: Final[Mapping[str, Change]] = MappingProxyType({"no_store": _no_store})
+def _redact(obligation: AnyObligation, body: Body) -> Body:
+    """Identifiers are cut out of every text of the request.
+
+    Raises:
+        CannotRedact: the request holds something that is no text.
+    """
+    kinds = obligation.identifiers if isinstance(obligation, Redact) else frozenset()
+    return {name: _cut(value, kinds, 0) if name in TEXTS else value for name, value in body.items()}
+
+
+def _cut(value: object, kinds: frozenset[str], depth: int) -> object:
+    if isinstance(value, str):
+        return redact(value, kinds)
+    if depth >= MAX_DEPTH:
+        raise CannotRedact("it is nested too deeply")
+    if isinstance(value, list):
+        return [_cut(item, kinds, depth + 1) for item in value]
+    if isinstance(value, dict):
+        if value.get("type") in MEDIA:
+            raise CannotRedact("it holds an image, a sound or a file")
+        return {
+            key: item if key in NAMES else _cut(item, kinds, depth + 1)
+            for key, item in value.items()
+        }
+    return value
+
+
+CHANGES: Final[Mapping[str, Change]] = MappingProxyType({"no_store": _no_store, "redact": _redact})
 
 
 def enforced() -> frozenset[str]:

@@ -134,7 +134,11 @@ class TwelveSteps:
         asked: set[AnyObligation] = set()
         for candidacy in ranked.order:
             asked |= set(candidacy.verdict.allowed.obligations)
-        body = obligations.apply(sorted(asked, key=lambda o: o.kind), admitted.body)
+        try:
+            body = obligations.apply(sorted(asked, key=lambda o: o.kind), admitted.body)
+        except obligations.CannotRedact as error:
+            message = f"the policy wants identifiers cut out of this request, but {error}"
+            raise Refused(RequestError("redaction_impossible", message), ranked.filtered) from None
         raw = admitted.raw if body is admitted.body else obligations.encode(body)
         until = earliest(candidacy.verdict.good_until for candidacy in ranked.order)
         return Plan(record_id(admitted.arrival, turn), ranked, raw, body, until)

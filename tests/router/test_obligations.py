@@ -6,8 +6,9 @@ import pytest
 
 from policies.model import Policy, Rule
 from policies.obligations import KINDS, AnyObligation, NoStore, RecordRetention, Redact, TierRange
+from router import obligations
 from router.config import ConfigError
-from router.obligations import apply, check, encode, enforced
+from router.obligations import CannotRedact, apply, check, encode, enforced
 from tests.router.made import ATLAS
 
 YEAR = 31557600.0
@@ -17,10 +18,62 @@ def policy(*obligations: AnyObligation) -> Policy:
     return Policy(ATLAS, rules=(Rule("r", obligations=obligations),))
 
 
-def test_what_is_not_enforced_stops_the_start() -> None:
+def test_every_kind_is_enforced() -> None:
+    assert enforced() == set(KINDS)
+
+
+def test_what_is_not_enforced_stops_the_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(obligations, "CHANGES", {})
     for kind in sorted(set(KINDS) - enforced()):
         with pytest.raises(ConfigError, match=f"`{kind}` has no enforcer"):
             check(policy(KINDS[kind]()), None)
+
+
+def test_identifiers_are_cut_out_of_every_text() -> None:
+    card, mail = "4111 1111 1111 1111", "anna@example.com"
+    body = {
+        "model": "m",
+        "user": mail,
+        "messages": [
+            {"role": "system", "content": f"pay {card}"},
+            {"role": "user", "content": [{"type": "text", "text": f"from {mail}"}]},
+            {
+                "role": "assistant",
+                "tool_calls": [
+                    {"id": "c1", "type": "function",
+                     "function": {"name": "pay", "arguments": '{"card": "' + card + '"}'}},
+                ],
+            },
+        ],
+    }  # fmt: skip
+    cut = apply([Redact(frozenset({"card", "email"}))], body)
+    text = encode(cut).decode()
+    assert card not in text
+    assert mail not in text
+    assert text.count("[card]") == 2
+    assert text.count("[email]") == 2
+    assert card in str(body["messages"])
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        [{"type": "image_url", "image_url": {"url": "data:image/png;base64,AA"}}],
+        [{"type": "input_audio", "input_audio": {"data": "AA"}}],
+        [{"type": "file", "file": {"file_data": "AA"}}],
+    ],
+)
+def test_what_is_no_text_can_not_be_redacted(content: object) -> None:
+    with pytest.raises(CannotRedact):
+        apply([Redact(frozenset({"card"}))], {"messages": [{"role": "user", "content": content}]})
+
+
+def test_nesting_without_end_can_not_be_redacted() -> None:
+    deep: object = "x"
+    for _ in range(200):
+        deep = [deep]
+    with pytest.raises(CannotRedact):
+        apply([Redact(frozenset({"card"}))], {"messages": deep})
 
 
 def test_enforced_kinds_pass() -> None:
@@ -44,5 +97,6 @@ def test_no_store_turns_storage_off_and_leaves_the_rest() -> None:
     assert body["store"] is True
     plain = {"model": "m"}
     assert apply([NoStore()], plain) is plain
-    assert apply([Redact(), TierRange()], plain) is plain
+    assert apply([Redact(), TierRange()], plain) == plain
+    assert apply([TierRange()], plain) is plain
     assert encode({"a": 1}) == b'{"a":1}'

@@ -10,7 +10,7 @@ import pytest
 from policies.attributes import Declaration
 from policies.conditions import Is
 from policies.model import Rule
-from policies.obligations import NoStore, TierRange
+from policies.obligations import NoStore, Redact, TierRange
 from policies.timed import always
 from regions.catalog import Catalog
 from regions.model import Tier
@@ -182,3 +182,16 @@ async def test_usage_and_price_are_settled(tmp_path: Path) -> None:
     ran = outcome.body["ran"]
     assert isinstance(ran, dict)
     assert ran["process"] == ["self:fra1"]
+
+
+async def test_identifiers_do_not_leave_when_policy_says_so(tmp_path: Path) -> None:
+    plan = Plan(rules=(Rule("r", obligations=(Redact(frozenset({"iban"})),)),))
+    iban = "DE89 3704 0044 0532 0130 00"
+    async with scripted(tmp_path, always_good, plan) as world:
+        done = await world.ask(messages=[{"role": "user", "content": f"pay {iban} now"}])
+        assert done.code == "ok"
+        assert b"pay [iban] now" in world.transport.sent[0].body
+        part = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AA"}}
+        image = await world.ask(messages=[{"role": "user", "content": [part]}])
+        assert (image.status, image.code) == (400, "redaction_impossible")
+        assert len(world.transport.sent) == 1
