@@ -1,8 +1,11 @@
-"""`domicile regions`: the places of the catalog, and the words boundaries are made of."""
+"""`domicile regions`: the places of the catalog, and what AWS says of its profiles now."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -18,7 +21,7 @@ if TYPE_CHECKING:
 
 @click.group("regions")
 def command() -> None:
-    """List and show the places of the catalog."""
+    """List and show the places of the catalog; compare it with what AWS says now."""
 
 
 @command.command("list")
@@ -85,6 +88,72 @@ def show(region_id: str, own: tuple[str, ...], as_json: bool) -> None:
         print_json({"catalog": catalog.digest, **shown})
         return
     print_table(region.id, ("what", "value"), [(k, _text(v)) for k, v in shown.items()])
+
+
+@command.command("sync")
+@click.option("--config", "config", metavar="FILE", help="Configuration file.")
+@click.option("--source", "sources", metavar="REGION", multiple=True,
+              help="Ask this AWS region instead of those in use; repeatable.")  # fmt: skip
+@click.option("--write", "draft_to", metavar="FILE", type=click.Path(path_type=Path),
+              help="Draft an acceptance of the members as they are.")  # fmt: skip
+@json_option
+@failing
+def sync(
+    config: str | None, sources: tuple[str, ...], draft_to: Path | None, as_json: bool
+) -> None:
+    """Ask AWS which regions its profiles run in, and what differs from the catalog.
+
+    \b
+    Reads inference profiles in every source region, and profile, guardrail and
+    retention of every Bedrock endpoint in use, with the endpoints' own credentials.
+
+    \b
+    Examples:
+      domicile regions sync
+      domicile regions sync --source eu-west-1 --source eu-west-2 --json
+      domicile regions sync --write baseline/accepted-drift/december.yaml
+
+    Exit codes: 0 nothing differs, 1 something could not be read, 3 something differs.
+    """  # noqa: D301
+    from router.cli.syncing import report_json, run, show_report
+    from router.watch.sync import draft
+
+    report = run(config, sources)
+    if draft_to is not None:
+        day = datetime.now(UTC).date().isoformat()
+        draft_to.parent.mkdir(parents=True, exist_ok=True)
+        draft_to.write_text(draft(report, day))
+    if as_json:
+        print_json(report_json(report))
+    else:
+        show_report(report)
+    sys.exit(3 if report.drifted else 1 if report.unread else 0)
+
+
+@command.command("accept")
+@click.argument("file", metavar="FILE", type=click.Path(path_type=Path, dir_okay=False))
+@click.option("--key", "key", metavar="FILE", required=True,
+              type=click.Path(path_type=Path, dir_okay=False),
+              help="The compliance team's private key, Ed25519 in PEM.")  # fmt: skip
+@failing
+def accept(file: Path, key: Path) -> None:
+    """Print a signature over one file of accepted drift.
+
+    \b
+    Example:
+      domicile regions accept baseline/accepted-drift/december.yaml --key dpo.key \\
+        > baseline/accepted-drift/december.yaml.sig
+
+    Exit codes: 0 printed, 1 the key or the file can't be read, 2 usage.
+    """  # noqa: D301
+    from policies.gathered import PolicyFile
+    from regions.document import parse_as
+    from router.accepted import AcceptedFile, sign
+    from router.cli.syncing import private_key, read_file
+
+    content = read_file(file)
+    parse_as(content, file.name, AcceptedFile)
+    click.echo(sign(PolicyFile(file.name, content), private_key(key)).decode(), nl=False)
 
 
 def _inside(region: Region, limits: list[Boundary]) -> bool:

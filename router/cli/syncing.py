@@ -1,0 +1,138 @@
+"""What `domicile regions sync` and `accept` are made of: questions, and how answers read."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from router.cli.shown import print_table
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+    from router.providers.base import AwsKeys
+    from router.snapshot import Snapshot
+    from router.watch.sync import Report
+
+
+def run(config: str | None, sources: Sequence[str]) -> Report:
+    """Load the configuration and ask.
+
+    Raises:
+        ConfigError, DocumentErrors: the configuration can't be loaded.
+    """
+    from router.config import find
+    from router.loading import load_snapshot
+
+    snapshot = load_snapshot(find(config, os.environ), os.environ, time.time())
+    return asyncio.run(_ask(snapshot, sources))
+
+
+async def _ask(snapshot: Snapshot, sources: Sequence[str]) -> Report:
+    from router.transport.client import HttpTransport
+    from router.watch.bedrock_reader import BedrockReader
+    from router.watch.sync import sync
+
+    transport = HttpTransport()
+    reader = BedrockReader(transport, time.time, asyncio.get_running_loop().time)
+    try:
+        return await sync(snapshot, reader, sources, await _role(snapshot), time.time())
+    finally:
+        await transport.close()
+
+
+async def _role(snapshot: Snapshot) -> AwsKeys | None:
+    """The role's keys, when an endpoint uses them; what can't be had shows as unread."""
+    from router.credentials import INSTANCE_ROLE
+    from router.watch.renewal import NoRole
+
+    if all(one.credentials != INSTANCE_ROLE for one in snapshot.policy.endpoints.values()):
+        return None
+    from router.watch.roles import fetch
+
+    try:
+        return (await asyncio.to_thread(fetch, os.environ)).keys
+    except NoRole:
+        return None
+
+
+def report_json(report: Report) -> dict[str, object]:
+    """The report as data."""
+    return {
+        "drifted": report.drifted,
+        "sources": list(report.sources),
+        "profiles": [{**asdict(one), "widened": one.widened} for one in report.changes],
+        "endpoints": [
+            {
+                "endpoint": one.endpoint,
+                "widened": one.widened,
+                "expected": dict(one.expected),
+                "seen": dict(one.seen),
+            }
+            for one in report.endpoints
+        ],
+        "unread": list(report.unread),
+    }
+
+
+def show_report(report: Report) -> None:
+    """The report as tables."""
+    rows = [
+        (one.profile, one.source, one.kind, ", ".join(one.added), ", ".join(one.removed))
+        for one in report.changes
+    ]
+    if rows:
+        print_table("profiles", ("profile", "source", "what", "added", "removed"), rows)
+    for one in report.endpoints:
+        how = "runs beyond its footprint" if one.widened else "runs in fewer places"
+        click.echo(f"endpoint `{one.endpoint}` {how}:")
+        for axis in ("process", "retain", "operate"):
+            if one.expected[axis] != one.seen[axis]:
+                before = ", ".join(one.expected[axis]) or "nothing"
+                click.echo(f"  {axis}: {before} → {', '.join(one.seen[axis]) or 'nothing'}")
+    for text in report.unread:
+        click.echo(f"not read: {text}", err=True)
+    asked = ", ".join(report.sources) or "no source region"
+    click.echo(f"sync: {len(rows)} profiles and {len(report.endpoints)} endpoints differ ({asked})")
+
+
+def read_file(path: Path) -> bytes:
+    """A file's bytes.
+
+    Raises:
+        ConfigError: it can't be read.
+    """
+    from router.config import ConfigError
+
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise ConfigError(f"can't read `{path}`: {error.strerror}") from None
+
+
+def private_key(path: Path) -> Ed25519PrivateKey:
+    """An unencrypted Ed25519 private key in PEM.
+
+    Raises:
+        ConfigError: it is none.
+    """
+    from cryptography.exceptions import UnsupportedAlgorithm
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+    from cryptography.hazmat.primitives.serialization import load_pem_private_key
+
+    from router.config import ConfigError
+
+    try:
+        found = load_pem_private_key(read_file(path), None)
+    except (ValueError, TypeError, UnsupportedAlgorithm):
+        raise ConfigError(f"`{path}` is no unencrypted private key in PEM") from None
+    if not isinstance(found, Ed25519PrivateKey):
+        raise ConfigError(f"`{path}` is no Ed25519 key")
+    return found
