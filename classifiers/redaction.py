@@ -55,7 +55,7 @@ def _longest(valid: Callable[[str], bool], kind: str) -> Cut:
     def cut(match: re.Match[str]) -> str:
         found = match[0]
         for end in range(len(found), 14, -1):
-            if valid(found[:end].translate(_SEPARATORS).upper()):
+            if found[end - 1].isalnum() and valid(found[:end].translate(_SEPARATORS).upper()):
                 return f"[{kind}]{found[end:]}"
         return found
 
