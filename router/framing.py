@@ -100,7 +100,10 @@ class FramedWhole:
 
 
 def stream_error(failure: Failure) -> StreamError:
-    """A provider's failure as an error in a stream; the words are ours."""
-    return StreamError(
-        _STATUS[failure.kind], failure.provider_code or failure.kind, failure.message
-    )
+    """A provider's failure as an error in a stream; the words are ours.
+
+    503 and 529 keep their number, which says that no work was done; any other says it by kind.
+    """
+    told = failure.status
+    status = told if told in (503, 529) else _STATUS[failure.kind]
+    return StreamError(status, failure.provider_code or failure.kind, failure.message)

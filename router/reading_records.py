@@ -31,9 +31,13 @@ async def read_record(log: AuditLog, name: str, index: int, principal: Principal
     Raises:
         NotInLog: no such entry, or somebody else's: the two can't be told apart.
     """
-    shown = await log.entry(index)
+    message = f"no entry {index} of yours in log `{name}`"
+    try:
+        shown = await log.entry(index)
+    except NotInLog:
+        raise NotInLog(message) from None
     if not _is_own(shown.body, principal):
-        raise NotInLog(f"no entry {index} in log `{name}`")
+        raise NotInLog(message)
     inclusion, checkpoint = await log.inclusion(index)
     return RecordView(
         log=name,

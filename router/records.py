@@ -8,11 +8,12 @@ rules, candidates, footprints) is interned, so that it is written once per segme
 from __future__ import annotations
 
 from collections.abc import Container, Sequence
+from math import isfinite
 from typing import Final
 
 import orjson
 
-from policies.engine import Allowed, Decision
+from policies.engine import Decision
 from regions.footprints.parameters import tables
 from router.audit.entry import Entry, Interned, Json
 from router.eligible import CALLS
@@ -47,7 +48,8 @@ class Scribe:
         }
         if plan.good_until is not None:
             body["good_until"] = int(plan.good_until)
-        return Entry("decision", plan.id, plan.arrival.at, body, self._common(filtered))
+        at = _decided_at(filtered.graded.decided)
+        return Entry("decision", plan.id, at, body, self._common(filtered))
 
     def attempt(self, plan: Plan, candidacy: Candidacy, number: int, now: float) -> Entry:
         """The entry of a second or later attempt, durable before it is sent."""
@@ -63,6 +65,10 @@ class Scribe:
         }
         if ended.usage is not None:
             body["tokens"] = list(ended.usage)
+        if ended.broke:
+            body["broke"] = ended.broke
+        if ended.provider_code:
+            body["provider_code"] = ended.provider_code
         if ended.estimated:
             body["estimated"] = True
         if ended.micro_dollars is not None:
@@ -78,7 +84,7 @@ class Scribe:
             "code": error.code,
             "allowed": self._allowed(decided.decision),
         }
-        return Entry("refusal", arrival.id, arrival.at, body, self._common(at))
+        return Entry("refusal", arrival.id, _decided_at(decided), body, self._common(at))
 
     def misdirected(
         self, arrival: Arrival, key: str, target: str | None, when: str, now: float
@@ -98,6 +104,8 @@ class Scribe:
             "snapshot": admitted.arrival.snapshot.digest,
             "attributes": _attributes(decided),
         }
+        if admitted.call.movers:
+            shown["moves"] = sorted(admitted.call.movers)
         if isinstance(at, Filtered):
             shown |= {
                 "tier": at.graded.floor.label,
@@ -128,10 +136,10 @@ class Scribe:
         key = (
             "allowed", decision.policy_digest, common.process.sure, common.retain.sure,
             common.operate.mask, common.applied, common.require, decision.dry_run,
-            decision.denied, decision.unknowns,
+            decision.denied, decision.unknowns, tuple(rule.name for rule in decision.pending),
         )  # fmt: skip
         known = self._shared.get(key)
-        return known or self._once(key, _allowed(decision, common))
+        return known or self._once(key, allowed_body(decision))
 
     def _ran(self, candidacy: Candidacy, place: str | None) -> Interned:
         """The endpoint that answered, with the footprint it was called under."""
@@ -205,7 +213,15 @@ def _reason(code: str, detail: str, listed: Container[str]) -> str:
     return f"{code}: {detail}"
 
 
-def _allowed(decision: Decision, common: Allowed) -> dict[str, Json]:
+def _decided_at(decided: Decided) -> float:
+    """When it was decided, as `audit replay` takes it; with a wrong clock, when it came."""
+    arrival = decided.classified.admitted.arrival
+    return max(arrival.at, decided.decision.now) if isfinite(decided.decision.now) else arrival.at
+
+
+def allowed_body(decision: Decision) -> dict[str, Json]:
+    """What a decision allows every candidate, and why."""
+    common = decision.common
     rules: Sequence[Json] = [
         {"rule": one.rule, "row": one.row, "because": one.because, "unknown": list(one.unknown)}
         for one in decision.applied

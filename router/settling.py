@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from router import prices
 from router.dispatch import Dispatched
 from router.errors import RequestError
+from router.providers.bedrock_failures import EXCEPTIONS
+from router.providers.failures import OPENAI_CODES
 from router.relay import Relayed
 from router.types import Attempt, Candidacy, Plan
 from router.usage import Usage, estimate, read
@@ -26,6 +28,8 @@ class Ended:
         estimated: whether `usage` was counted here, not told by the provider.
         micro_dollars: the price, in millionths of a US dollar; `None` where not known.
         millis: from arrival to the end.
+        broke: why an answer broke off after content, a stable code; empty when it didn't.
+        provider_code: the provider's own code for that, from the lists of those known.
     """
 
     status: str
@@ -36,6 +40,8 @@ class Ended:
     estimated: bool
     micro_dollars: int | None
     millis: int
+    broke: str = ""
+    provider_code: str = ""
 
 
 def end(
@@ -60,7 +66,16 @@ def end(
         usage.estimated,
         None if price is None else round(price * 1_000_000),
         millis,
+        *_broke(how),
     )
+
+
+def _broke(how: Relayed | RequestError | str) -> tuple[str, str]:
+    if not isinstance(how, Relayed) or how.failure is None:
+        return "", ""
+    told = "" if how.error is None else how.error.kind
+    # Any other word is an endpoint's own, and may be a prompt's.
+    return how.failure, told if told in OPENAI_CODES | EXCEPTIONS else ""
 
 
 def _status(how: Relayed | RequestError | str) -> str:

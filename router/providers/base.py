@@ -98,10 +98,11 @@ Credential = Bearer | AwsKeys
 class Target:
     """Where one attempt goes: the replica's base URL, its TLS files, the endpoint's credential.
 
-    `url` is empty where the provider derives the host from the endpoint.
+    `url` is empty where the provider derives the host from the endpoint; it may hold a key, so
+    it stays out of `repr`.
     """
 
-    url: str = ""
+    url: str = field(default="", repr=False)
     credential: Credential | None = None
     tls: TlsFiles | None = None
 
@@ -225,6 +226,11 @@ class Provider(Protocol):
     @property
     def place_parameters(self) -> frozenset[str]:
         """Parameters that move bytes."""
+        ...
+
+    @property
+    def refuses_names_only(self) -> bool:
+        """Whether `refusal` looks at the `place_parameters` of a body and at nothing else."""
         ...
 
     def check(self, endpoint: Endpoint) -> None:

@@ -40,6 +40,8 @@ _STATUS: Mapping[str, int] = {
     "UnknownOperationException": 404,
     "UnrecognizedClientException": 403,
 }
+EXCEPTIONS = frozenset(_STATUS)
+"""Every exception's name that is kept; anything else is dropped."""
 _BY_NAME = {name.lower(): name for name in _STATUS}
 _KINDS: Mapping[str, Kind] = {
     "ServiceQuotaExceededException": Kind.LOAD,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import enum
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 from urllib.parse import urlsplit
 
@@ -157,14 +157,14 @@ class OutboundRequest:
     `target` is the raw path and query, starting with `/`. `host`, `content-length` and
     `connection` come from the transport. `replay_safe` says that running it twice does no harm
     (stateless inference on a self-operated endpoint): only then is it written again after a
-    pooled connection turned out to be stale.
+    pooled connection turned out to be stale. What may hold a key or a prompt stays out of `repr`.
     """
 
     origin: Origin
     method: str
-    target: str
-    headers: Headers
-    body: bytes = b""
+    target: str = field(repr=False)
+    headers: Headers = field(repr=False)
+    body: bytes = field(default=b"", repr=False)
     replay_safe: bool = False
 
 

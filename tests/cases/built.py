@@ -10,7 +10,7 @@ import asyncio
 import hashlib
 import json
 import os
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,9 +21,14 @@ from router.audit.layout import Folder
 from router.audit.reading import LogReader, Shown
 from router.loading import load_snapshot, log_settings
 from router.snapshot import Snapshot
-from router.transport.messages import Transport
+from router.transport.messages import (
+    OutboundRequest,
+    OutboundResponse,
+    Timeouts,
+    Transport,
+)
 from tests.router.house import KEYS, signing_key
-from tests.router.scripted import Script, Scripted, ScriptedTransport
+from tests.router.scripted import Script, Scripted, ScriptedTransport, refused
 
 MAIN = """\
 version: 1
@@ -130,6 +135,16 @@ def now() -> float:
     return epoch(Catalog.load({}).date) + DAY
 
 
+class Outside(ScriptedTransport):
+    """Scripts inference only; what the router looks up by itself finds nobody there."""
+
+    async def send(self, request: OutboundRequest, timeouts: Timeouts) -> OutboundResponse:
+        """See `Transport`."""
+        if request.method != "POST":
+            raise refused()
+        return await super().send(request, timeouts)
+
+
 @asynccontextmanager
 async def built(
     folder: Path, script: Script, files: Files | None = None, transport: Transport | None = None
@@ -139,7 +154,7 @@ async def built(
     began, start = loop.time(), now()
     clocks = Clocks(lambda: start + loop.time() - began, loop.time, os.urandom)
     shot = (files or Files()).load(folder)
-    scripted = ScriptedTransport(script)
+    scripted = Outside(script)
     settings = log_settings(shot.config, folder)
     router = await Router.open(shot, settings, clocks, transport or scripted)
     try:
@@ -156,3 +171,10 @@ def entries(folder: Path) -> list[Shown]:
 def outcomes(folder: Path) -> list[Mapping[str, object]]:
     """The bodies of the outcome entries."""
     return [entry.body for entry in entries(folder) if entry.kind == "outcome"]
+
+
+async def until(condition: Callable[[], object], within: float = 5.0) -> None:
+    """Wait until something holds that no event tells; fail when it takes longer."""
+    async with asyncio.timeout(within):
+        while not condition():  # noqa: ASYNC110
+            await asyncio.sleep(0.02)

@@ -125,7 +125,7 @@ class Outputs:
     async def router(self, world: Scripted | House) -> None:
         """Metrics, status, notes, and what lives in memory only."""
         live = world.router.live
-        transport = httpx.ASGITransport(admin_app(live))
+        transport = httpx.ASGITransport(admin_app(live, world.router.watches))
         async with httpx.AsyncClient(transport=transport, base_url="http://admin") as client:
             self.take((await client.get("/metrics")).text, (await client.get("/status")).text)
         self.take(live.notes, live.metrics._values, live.log.health)

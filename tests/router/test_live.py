@@ -1,0 +1,47 @@
+"""What runs and how it is shown."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from regions.health import Sign
+from tests.router.scripted import answer, refused, scripted
+
+
+async def test_time_never_goes_back_behind_the_log(tmp_path: Path) -> None:
+    async with scripted(tmp_path, lambda host, number: answer()) as world:
+        live = world.router.live
+        await world.ask()
+        newest = live.log.newest_time()
+        assert newest > 0
+        live.wall_time = lambda: newest - 1000.0
+        assert live.stamp() == newest
+        assert live.now() >= newest
+        live.wall_time = lambda: newest + 5.0
+        assert live.stamp() == newest + 5.0
+
+
+async def test_what_is_degraded_is_said_in_words(tmp_path: Path) -> None:
+    async with scripted(tmp_path, lambda host, number: refused()) as world:
+        live = world.router.live
+        live.notes["heartbeat"] = "OSError"
+        for _ in range(5):
+            live.health.observe("fra1", Sign.DEAD, live.loop_time())
+        live.log._failure = "disk full"
+        told = live.degraded()
+        live.log._failure = ""
+        assert "heartbeat: OSError" in told
+        assert "log: disk full" in told
+        assert "marked: fra1" in told
+
+
+async def test_gauges_are_brought_up_to_date_before_they_are_shown(tmp_path: Path) -> None:
+    async with scripted(tmp_path, lambda host, number: answer()) as world:
+        live = world.router.live
+        held = live.inflight.enter("fra1", 500)
+        live.refresh_gauges()
+        shown = live.metrics.render().decode()
+        assert 'domicile_inflight_tokens{endpoint="fra1"} 500.0' in shown
+        assert 'domicile_inflight_tokens{endpoint="par1"} 0.0' in shown
+        assert "domicile_open_requests 0.0" in shown
+        held.close()

@@ -1,0 +1,85 @@
+"""Entries hold closed vocabularies only, and are read back as they were written."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from router.records import _reason
+from tests.cases.built import built, entries
+from tests.router.scripted import answer, failure
+
+
+async def test_a_decision_tells_who_what_and_why(tmp_path: Path) -> None:
+    headers = ((b"x-domicile-attr-data_class", b"health"),)
+    async with built(tmp_path, lambda host, number: answer()) as world:
+        await world.ask("eu", headers)
+        digest = world.router.live.snapshot.digest
+    (decision,) = [one.body for one in entries(tmp_path) if one.kind == "decision"]
+    who = decision["who"]
+    assert isinstance(who, dict)
+    assert (who["tenant"], who["key"], who["model"]) == ("eu", "key-eu", "assistant")
+    assert (who["surface"], who["purpose"], who["clock"]) == (
+        "chat.completions", "interactive", "ok",
+    )  # fmt: skip
+    assert decision["snapshot"] == digest
+    assert decision["plan"] == ["fra"]
+    text = json.dumps(decision)
+    assert "health-in-germany" in text
+    assert "Art. 9" in text
+    assert '"par": ["process_outside: self:par1"]' in text
+    assert '"from": ["health: header"]' in text
+
+
+async def test_a_model_that_is_not_ours_is_not_named(tmp_path: Path) -> None:
+    async with built(tmp_path, lambda host, number: answer()) as world:
+        await world.ask("eu", model="secret-project")
+    (refusal,) = [one.body for one in entries(tmp_path) if one.kind == "refusal"]
+    assert refusal["code"] == "model_not_found"
+    assert refusal["who"]["model"] == "unknown"  # type: ignore[index,call-overload]
+    assert "secret-project" not in json.dumps(refusal)
+
+
+async def test_what_many_requests_share_is_written_once(tmp_path: Path) -> None:
+    async with built(tmp_path, lambda host, number: answer()) as world:
+        for _ in range(20):
+            await world.ask("eu")
+    raw = b"".join(p.read_bytes() for p in (tmp_path / "log").rglob("*") if p.is_file())
+    assert raw.count(b"process_outside: self:iad1") <= 2
+    decisions = [one.body for one in entries(tmp_path) if one.kind == "decision"]
+    assert len(decisions) == 20
+    assert all(one["candidates"] == decisions[0]["candidates"] for one in decisions)
+
+
+async def test_an_attempt_and_an_outcome(tmp_path: Path) -> None:
+    def script(host: str, number: int) -> object:
+        return failure(503) if host == "fra1" else answer()
+
+    async with built(tmp_path, script) as world:  # type: ignore[arg-type]
+        await world.ask("eu")
+    attempt = next(one.body for one in entries(tmp_path) if one.kind == "attempt")
+    assert attempt == {"endpoint": "par", "number": 1}
+    outcome = next(one.body for one in entries(tmp_path) if one.kind == "outcome")
+    assert outcome["endpoint"] == "par"
+    assert outcome["ran"] == {
+        "provider": "self", "model": "tiny", "source": "self:par1", "process": ["self:par1"],
+        "retain": "nothing", "operate": ["FR"],
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("code", "detail", "told"),
+    [
+        ("process_outside", "self:iad1", "process_outside: self:iad1"),
+        ("no_grant", "", "no_grant"),
+        ("parameter_not_allowed", "my.secret", "parameter_not_allowed"),
+        ("parameter_not_allowed", "logit_bias", "parameter_not_allowed: logit_bias"),
+        ("parameter_changes_place", "region", "parameter_changes_place: region"),
+        ("invalid_request", "x", "invalid_request"),
+        ("feature_missing", "tools", "feature_missing: tools"),
+    ],
+)
+def test_a_clients_own_word_is_left_out(code: str, detail: str, told: str) -> None:
+    assert _reason(code, detail, {"logit_bias": None}) == told

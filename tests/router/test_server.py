@@ -1,0 +1,116 @@
+"""Listening, signals, draining: a real process of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import socket
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import httpx
+import pytest
+
+from router.audit.verify import verify
+from router.config import ConfigError
+from router.server import bind
+from router.simulator.faults import Fault, Kind
+from tests.cases.built import BASELINE, MAIN, Files, until
+from tests.router.house import KEYS, house
+from tests.router.wire import Wire, request
+
+SERVE = """
+import asyncio, os, pathlib, sys
+from router.server import serve
+asyncio.run(serve(pathlib.Path(sys.argv[1]), os.environ))
+"""
+MANAGED = ("  openai:", "  sonnet:", "  claude:")
+OWN = BASELINE[: BASELINE.index("  openai-eu:")] + BASELINE[BASELINE.index("attributes:") :]
+OWN = "".join(line for line in OWN.splitlines(True) if not line.startswith(MANAGED))
+
+
+def test_an_address_in_use_says_what_to_change() -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        with pytest.raises(ConfigError, match=r"can't listen on .*router\.listen"):
+            bind(("127.0.0.1", taken.getsockname()[1]), "listen")
+
+
+def test_the_sixth_version_of_the_protocol() -> None:
+    try:
+        found = bind(("::1", 0), "admin")
+    except ConfigError:
+        pytest.skip("this machine has no IPv6 loopback")
+    with found:
+        assert found.family is socket.AF_INET6
+
+
+async def test_a_stop_lets_open_requests_end_and_refuses_new_ones(tmp_path: Path) -> None:
+    async with house(tmp_path) as found:
+        found.fleet["fra1"].fail(Fault(Kind.SLOW_HEAD, seconds=0.7))
+        wire, late = await Wire.to(found), await Wire.to(found)
+        await wire.send(request())
+        await until(lambda: found.router.live.concurrency.total)
+        closing = asyncio.create_task(found.router.close(5))
+        await asyncio.sleep(0.1)
+        await late.send(request())
+        refused = await asyncio.wait_for(late.answer(), 5)
+        assert (refused.status, refused.code) == (503, "shutting_down")
+        assert (await asyncio.wait_for(wire.answer(), 5)).status == 200
+        await closing
+        await wire.close()
+        await late.close()
+    assert verify(tmp_path / "log").ok
+
+
+async def test_the_admin_listener_is_another_one(tmp_path: Path) -> None:
+    async with house(tmp_path) as found, httpx.AsyncClient(trust_env=False) as client:
+        assert (await client.get(found.admin + "/metrics")).status_code == 200
+        assert (await client.get(found.url + "/metrics")).status_code == 404
+        key = {"authorization": f"Bearer {KEYS['eu']}"}
+        path = "/v1/chat/completions"
+        assert (await client.post(found.admin + path, headers=key)).status_code == 404
+
+
+@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT])
+async def test_a_process_serves_until_it_is_told_to_stop(
+    tmp_path: Path, free_port: Callable[[], int], how: signal.Signals
+) -> None:
+    port, admin = free_port(), free_port()
+    main = MAIN.replace(
+        "  region: self:fra1\n",
+        f"  region: self:fra1\n  listen: 127.0.0.1:{port}\n  admin: 127.0.0.1:{admin}\n",
+    )
+    path = Files(main=main, baseline=OWN).write(tmp_path)
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", SERVE, str(path), env=dict(os.environ), stderr=asyncio.subprocess.PIPE
+    )
+    try:
+        async with httpx.AsyncClient(trust_env=False) as client:
+            ready = None
+            for _ in range(300):
+                try:
+                    ready = await client.get(f"http://127.0.0.1:{port}/readyz")
+                    break
+                except httpx.ConnectError:
+                    await asyncio.sleep(0.1)
+            assert ready is not None
+            assert ready.json()["ready"] is True
+        process.send_signal(how)
+        _, errors = await asyncio.wait_for(process.communicate(), 20)
+    finally:
+        if process.returncode is None:
+            process.kill()
+    assert (process.returncode, errors.decode()) == (0, "")
+    assert verify(tmp_path / "log").ok
+
+
+async def test_errors_of_the_public_listener_are_json_everywhere(tmp_path: Path) -> None:
+    async with house(tmp_path) as found, httpx.AsyncClient(trust_env=False) as client:
+        for path in ("/", "/v1", "/favicon.ico", "/openapi.yaml"):
+            told = json.loads((await client.get(found.url + path)).content)
+            assert told["error"]["code"] == "not_found"
