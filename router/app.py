@@ -112,7 +112,7 @@ class Router:
         """
         audit = await AuditLog.open(log, clock=clocks.wall, entropy=clocks.entropy)
         try:
-            await audit.snapshot(snapshot.digest, snapshot.content)
+            await snapshot.keep(audit)
         except BaseException:
             await audit.close()
             raise
@@ -292,7 +292,7 @@ def condition(live: Live, endpoint: str) -> Condition:
         for key in keys
     ]
     none = Condition(Standing.MARKED, 0.0, 1.0)
-    return min(found, key=lambda c: (c.standing, c.load), default=none)
+    return min(found, key=lambda c: (c.standing.turn, c.load), default=none)
 
 
 def _observer(live: Live) -> Callable[[Observed], None]:

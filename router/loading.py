@@ -23,6 +23,7 @@ from policies.gathered import PolicyFile
 from policies.loader import load as load_policy
 from policies.model import Policy
 from policies.signatures import ComplianceKey, require_signed
+from regions.catalog import package_data
 from regions.model import Endpoint
 from regions.places import PlaceError
 from router import obligations
@@ -63,7 +64,8 @@ def load_snapshot(path: Path, environment: Mapping[str, str], now: float) -> Sna
     providers = _providers(loaded.policy)
     targets = _targets(loaded.policy, providers, environment, base)
     _agree(config, loaded.policy, keys)
-    content = _content(config, catalog.digest, baseline, rules, accepted, keys, signers)
+    data, facts = catalog_data()
+    content = _content(config, catalog.digest, data, baseline, rules, accepted, keys, signers)
     return Snapshot(
         hashlib.sha256(content).hexdigest(),
         content,
@@ -75,7 +77,18 @@ def load_snapshot(path: Path, environment: Mapping[str, str], now: float) -> Sna
         targets,
         now,
         accepted=accepted.known,
+        attached={data: facts},
     )
+
+
+def catalog_data() -> tuple[str, bytes]:
+    """The package's facts as one JSON object (file name → text), and its SHA-256 in hex.
+
+    Stored beside the log, so that a decision can be made again after an upgrade.
+    """
+    files = {name: content.decode() for name, content in package_data()}
+    text = orjson.dumps(files, option=orjson.OPT_SORT_KEYS)
+    return hashlib.sha256(text).hexdigest(), text
 
 
 def log_settings(config: Config, base: Path) -> LogSettings:
@@ -254,6 +267,7 @@ def _known(holder: Principal, policy: Policy) -> None:
 def _content(
     config: Config,
     catalog: str,
+    data: str,
     baseline: Sequence[PolicyFile],
     rules: Sequence[PolicyFile],
     accepted: Accepted,
@@ -266,6 +280,7 @@ def _content(
         "router": {"id": config.router.id, "region": config.router.region},
         "peers": [{"region": p.region, "url": p.url} for p in config.router.peers],
         "catalog": catalog,
+        "data": data,
         "baseline": {file.name: file.content.decode("utf-8", "replace") for file in baseline},
         "rules": {file.name: file.content.decode("utf-8", "replace") for file in rules},
         "accepted": {f.name: f.content.decode("utf-8", "replace") for f in accepted.files},

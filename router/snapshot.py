@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from policies.model import Policy
 from regions.catalog import Catalog
 from regions.model import Endpoint, Footprint
+from router.audit.log import AuditLog
 from router.auth import KeyRing
 from router.config import Config
 from router.providers.base import Provider, Target
@@ -29,6 +30,8 @@ class Snapshot:
         loaded_at: seconds since the epoch.
         accepted: profiles with the source region, of which the baseline accepts drift.
         drifted: endpoint name → where it was found to run beyond what the catalog says.
+        attached: SHA-256, hex → the larger parts that `content` names by digest (the catalog's
+            files), stored beside it.
     """
 
     digest: str
@@ -42,6 +45,17 @@ class Snapshot:
     loaded_at: float
     accepted: frozenset[tuple[str, str]] = frozenset()
     drifted: Mapping[str, Footprint] = field(default_factory=dict)
+    attached: Mapping[str, bytes] = field(default_factory=dict, repr=False)
+
+    async def keep(self, log: AuditLog) -> None:
+        """Store content and attachments beside the log, before a decision names them.
+
+        Raises:
+            LogUnavailable: they can't be stored.
+        """
+        for digest, data in self.attached.items():
+            await log.snapshot(digest, data)
+        await log.snapshot(self.digest, self.content)
 
     @property
     def region(self) -> str:

@@ -83,7 +83,7 @@ class Swap:
         old = live.snapshot
         if new.digest == old.digest and new.targets is old.targets:
             return
-        await live.log.snapshot(new.digest, new.content)  # 1
+        await new.keep(live.log)  # 1
         await live.log.record(Entry("snapshot", "", live.stamp(), _said(old, new, why)))  # 2
         live.snapshot = new  # 3
         live.concurrency.limit = new.config.router.limits.concurrency

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 import click
 
+from router.cli import audit_replay
 from router.cli.failing import failing
 from router.cli.shown import json_option, print_json, print_table
 
@@ -44,6 +45,9 @@ def _usage(command: Callable[P, T]) -> Callable[P, T]:
 @click.group("audit")
 def command() -> None:
     """Verify and read the region log. Works on a copy, offline, without configuration."""
+
+
+command.add_command(audit_replay.command)
 
 
 @command.command("verify")
