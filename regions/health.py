@@ -34,6 +34,14 @@ class Standing(IntEnum):
     LOADED = 2
     MARKED = 3
 
+    @property
+    def turn(self) -> int:
+        """Its place in line. A trial waits behind nobody good, or it would never come.
+
+        One request at a time is let through, so a replica that is still ill costs one.
+        """
+        return 0 if self is Standing.TRIAL else int(self)
+
 
 @dataclass(frozen=True, slots=True)
 class HealthSettings:

@@ -18,7 +18,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from regions.health import HealthBook, Sign, Standing
+from regions.health import HealthBook, Sign
 from router.audit.log import Committed
 from router.errors import RequestError
 from router.framing import Framed, FramedWhole
@@ -144,9 +144,10 @@ class Dispatcher:
     def _replicas(self, snapshot: Snapshot, endpoint: str) -> list[str]:
         now = self.loop_time()
 
-        def key(replica: str) -> tuple[Standing, float]:
+        def key(replica: str) -> tuple[int, float]:
             share = self.health.share(replica, now)
-            return self.health.standing(replica, now), self.inflight.tokens(replica) / share
+            standing = self.health.standing(replica, now)
+            return standing.turn, self.inflight.tokens(replica) / share
 
         return sorted(snapshot.replicas(endpoint), key=key)
 

@@ -56,7 +56,7 @@ def _key(candidacy: Candidacy, state: dict[str, Condition]) -> tuple[bool, int, 
     condition = state[candidacy.endpoint.name]
     # A marked endpoint goes behind every tier: it is tried when nothing else is left.
     marked = condition.standing is Standing.MARKED
-    return marked, candidacy.tier, condition.standing, condition.load
+    return marked, candidacy.tier, condition.standing.turn, condition.load
 
 
 def _by_preference(

@@ -37,12 +37,18 @@ def test_lowest_tier_first_then_standing_then_load() -> None:
             candidacy("large", tier=Tier.LARGE),
             candidacy("busy", tier=Tier.SMALL),
             candidacy("idle", tier=Tier.SMALL),
-            candidacy("trial", tier=Tier.SMALL),
+            candidacy("loaded", tier=Tier.SMALL),
         ],
         busy=Condition(Standing.GOOD, 100),
-        trial=Condition(Standing.TRIAL, 0),
+        loaded=Condition(Standing.LOADED, 0),
     )
-    assert found == ["idle", "busy", "trial", "large"]
+    assert found == ["idle", "busy", "loaded", "large"]
+
+
+def test_a_replica_on_trial_gets_its_turn() -> None:
+    both = [candidacy("good"), candidacy("trial")]
+    states = {"good": Condition(Standing.GOOD, 10), "trial": Condition(Standing.TRIAL, 0)}
+    assert ordered(both, **states) == ["trial", "good"]
 
 
 def test_a_marked_endpoint_is_tried_last_but_tried() -> None:

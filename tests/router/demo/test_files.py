@@ -9,7 +9,7 @@ import pytest
 from router.demo.files import KEYS, ROUTERS, TENANTS, write
 from router.loading import load_snapshot
 
-URLS = {name: "http://127.0.0.1:9" for name in ("fra", "par", "iad", "bedrock")}
+URLS = dict.fromkeys(("fra", "par", "iad", "bedrock"), "http://127.0.0.1:9")
 PORTS = {"eu-1": (1001, 1002), "us-1": (1003, 1004)}
 
 
