@@ -68,7 +68,7 @@ class Reach:
             if any(rule.condition.needs_candidate for rule in rules)
         )
         self._grants = self._granted()
-        self._demands = [e for e in self._rules if e.kind in ("require", "obligation")]
+        self.demands = [e for e in self._rules if e.kind in ("require", "obligation")]
         self._lits: dict[Hashable, int] = {}
         self._reached: dict[Spot, int] = {}
 
@@ -145,7 +145,7 @@ class Reach:
             mask = outside.get(effect.kind, 0)
             if mask & ~effect.mask:
                 yield self.applies(effect, spot.candidate)
-        for effect in self._demands:
+        for effect in self.demands:
             yield from self._demanded(effect, spot)
         yield from self._conflicts(spot.candidate)
 
@@ -159,7 +159,7 @@ class Reach:
 
     def _conflicts(self, candidate: Candidate) -> Iterator[int]:
         """Two obligations of one kind that nothing satisfies; more than two conflict in pairs."""
-        for one, other in combinations(self._demands, 2):
+        for one, other in combinations(self.demands, 2):
             if one.obligation is None or other.obligation is None:
                 continue
             same = one.obligation.kind == other.obligation.kind
@@ -191,7 +191,7 @@ class Reach:
             return self._logic.false
         ceilings = [
             self.applies(effect, None)
-            for effect in self._demands
+            for effect in self.demands
             if isinstance(effect.obligation, TierRange) and effect.obligation.ceiling <= tier
         ]
         return -self._logic.any_of(ceilings)

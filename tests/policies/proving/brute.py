@@ -1,4 +1,4 @@
-"""Every request to a small world, one by one, and what comes of it: what proofs are checked against.
+"""Every request to a small world, one by one, and what comes of it, to check proofs against.
 
 Nothing here uses `policies.proving`: requests come from `gather`, verdicts from the engine.
 """
