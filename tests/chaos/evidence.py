@@ -109,6 +109,8 @@ def reached(
     }
     endpoints = {"us-east-1": "sonnet-us", "eu-central-1": "sonnet-eu"}
     for call in calls:
+        if call.method == "GET":
+            continue  # a question about profiles: no prompt in it
         named = orjson.loads(call.body)["requestMetadata"]["domicile-record"]
         region = call.region or call.signed_region
         request = by_index[int(named.split("/")[1])]

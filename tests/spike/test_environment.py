@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from router.simulator.bedrock import TEST_KEY
 from tests.chaos.world import SONNET_EU
-from tests.spike.hosts import HOSTS
+from tests.spike.hosts import EU, REGIONS
 from tests.spike.world import EVIL, WATCH, Ends, ask, ends, inside, path
 
 PLAIN: Mapping[str, object] = {"messages": [{"role": "user", "content": "hello"}], "max_tokens": 3}
@@ -104,7 +104,7 @@ def prepared(world: Ends, drawn: Given) -> dict[str, str]:
         written = text(content, home, world.trap.port)
         (home / ".aws" / name).write_text(written)
         (home / "evil").write_text(written)
-    (home / ".netrc").write_text(f"machine {HOSTS[0]} login evil password evil\n")
+    (home / ".netrc").write_text(f"machine {EU} login evil password evil\n")
     return environment(drawn[0], home, world.trap.port)
 
 
@@ -208,10 +208,13 @@ async def _hostile(folder: Path, drawn: Given) -> None:
     assert statuses == [200] * 4
     assert world.trap.caught == 0
     assert not (folder / "home" / "ran").exists()
-    assert [call.host for call in world.bedrock.calls] == [HOSTS[0]] * 2
-    for call in world.bedrock.calls:
+    calls = [call for call in world.bedrock.calls if call.method == "POST"]
+    assert [call.host for call in calls] == [EU] * 2
+    for call in calls:
         assert (call.signed_region, call.key_id) == ("eu-central-1", TEST_KEY)
         assert (call.credential, call.target) == ("sigv4", SONNET_EU)
+    for call in world.bedrock.calls:  # questions about profiles too are asked at their regions
+        assert call.signed_region == call.region in REGIONS
     assert {one.region for one in world.fleet if one.seen} == {"self:fra1"}
 
 

@@ -207,6 +207,7 @@ async def ends(folder: Path) -> AsyncIterator[Ends]:
         fleet = await stack.enter_async_context(SimulatedFleet(specs))
         bedrock = BedrockStub(spec, tls=tls, wall=clock)
         await stack.enter_async_context(bedrock)
+        bedrock.retention.update({"eu-central-1": "none", "us-east-1": "none"})
         trap = await stack.enter_async_context(Trap().set())
         main = write(folder, fleet["fra1"].url, fleet["iad1"].url)
         yield Ends(folder, main, fleet, bedrock, trap, clock)
@@ -250,7 +251,7 @@ class Way:
             names, started = tuple(WATCH.names), tuple(WATCH.started)
         code = "ok" if status == 200 else orjson.loads(answer)["error"]["code"]
         selves = tuple((one.region, hit.body) for one in world.fleet for hit in one.seen)
-        calls = tuple(world.bedrock.calls)
+        calls = tuple(call for call in world.bedrock.calls if call.method == "POST")
         return Asked(tenant, status, code, body, selves, calls, heard, names, started)
 
     def footprint(self, name: str, body: Mapping[str, object]) -> tuple[Endpoint, Footprint]:
