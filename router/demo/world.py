@@ -56,6 +56,7 @@ async def running(folder: Path, wall: Callable[[], float]) -> AsyncIterator[Demo
     async with AsyncExitStack() as stack:
         fleet = await stack.enter_async_context(SimulatedFleet(specs))
         bedrock = BedrockStub(BedrockSpec(world, engine=_ENGINE), wall=wall)
+        bedrock.retention.update(dict.fromkeys((*_EU, *_US), "none"))  # as the endpoints say
         await stack.enter_async_context(bedrock)
         sockets = {
             router: (bind(("127.0.0.1", 0), "listen"), bind(("127.0.0.1", 0), "admin"))

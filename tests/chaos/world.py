@@ -177,7 +177,7 @@ async def running(folder: Path) -> AsyncIterator[World]:
     async with AsyncExitStack() as stack:
         fleet = await stack.enter_async_context(SimulatedFleet(specs()))
         await stack.enter_async_context(bedrock)
-        bedrock.retention.update({"eu-central-1": "none", "us-east-1": "none"})
+        bedrock.retention.update(dict.fromkeys((*EU_ROUTES, *US_ROUTES), "none"))
         public, private = (bind(("127.0.0.1", 0), what) for what in ("listen", "admin"))
         port = public.getsockname()[1]
         urls = {replica.name: replica.url for replica in fleet}
