@@ -85,7 +85,7 @@ class Considered:
     @property
     def router_inside(self) -> bool:
         """Whether this router's own region lies inside the request's boundary."""
-        return self.home is None
+        return self.home is None and not self.decided.decision.denied
 
 
 def consider(snapshot: Snapshot, question: Question, surface: Surface | None = None) -> Considered:

@@ -43,6 +43,7 @@ endpoints:
     model: my-model                # the name that the server knows it by
     operate: [DE]                  # the countries whose law reaches those who run it
     retain: nothing
+    features: [tools]              # what the model can do: json_schema, images, …
 attributes:
   data_class: {values: [public, internal, health], default: internal}
 """
