@@ -7,7 +7,7 @@ in front of it, against `Exchange`.
 from __future__ import annotations
 
 from importlib.metadata import version
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import Depends, FastAPI, Request
 from fastapi.exceptions import RequestValidationError
@@ -74,22 +74,9 @@ def _key(request: Request) -> Principal | Home:
 Holder = Annotated[Principal | Home, Depends(_key)]
 
 
-class Application(FastAPI):
-    """FastAPI whose document lists the inference routes too. Its pages for people would load
-    scripts from elsewhere, so there are none: `/openapi.json` is read by any client."""
-
-    def openapi(self) -> dict[str, Any]:
-        """The OpenAPI document, made once."""
-        if self.openapi_schema is None:
-            made = super().openapi()
-            made["paths"] = {**described.paths(), **made["paths"]}
-            made.setdefault("components", {})["securitySchemes"] = dict(described.SECURITY)
-        return self.openapi_schema or {}
-
-
 def build(live: Live) -> FastAPI:
     """The public application."""
-    app = Application(
+    app = FastAPI(
         title="Domicile",
         description="One OpenAI-compatible endpoint; each request is processed where it may be.",
         version=version("domicile"),
@@ -106,7 +93,16 @@ def build(live: Live) -> FastAPI:
     _health(app, live)
     _models(app, live)
     _records(app, live)
+    _describe(app)
     return app
+
+
+def _describe(app: FastAPI) -> None:
+    """Put the inference routes into the OpenAPI document. Pages for people would load scripts
+    from elsewhere, so there are none: `/openapi.json` is read by any client."""
+    made = app.openapi()
+    made["paths"] = {**described.paths(), **made["paths"]}
+    made.setdefault("components", {})["securitySchemes"] = dict(described.SECURITY)
 
 
 def _health(app: FastAPI, live: Live) -> None:

@@ -23,6 +23,7 @@ SECURITY: Mapping[str, object] = MappingProxyType(
 _RECEIPT: Mapping[str, str] = MappingProxyType(
     {
         "x-domicile-record": "the region log's entry: log id, index and leaf hash",
+        "x-domicile-head": "the log's signed tree head when the entry became durable",
         "x-domicile-region": "the region it ran in, where that is one and certain",
         "x-domicile-footprint": "where it may have run, where the provider doesn't tell",
         "x-domicile-endpoint": "the endpoint that answered",
