@@ -3,6 +3,9 @@
 To narrow: 1. the veto board, so that the next attempt sees it; 2. the state file, so that a
 restart does; 3. the log. A failure of 2 or 3 is told, and the veto stands. To lift, the other way
 round: nothing widens before its entry and file are durable.
+
+A router processes every call in its own region, so quarantining a place that holds it stops it from
+sending anything; to take only a fleet there out, name its endpoints.
 """
 
 from __future__ import annotations
@@ -96,10 +99,23 @@ class Quarantine:
         parts: dict[str, dict[str, str]] = {name: {} for name in _FIELDS.values()}
         for one in state.imposed:
             parts[_FIELDS[one.what]][one.name] = f"quarantine: {one.reason}"
-        vetoes = Vetoes(parts["endpoints"], parts["places"], parts["operators"], parts["keys"])
-        self._live.vetoes.put("quarantine", vetoes)
         for what, name in _FIELDS.items():
             self._live.metrics.set("domicile_vetoes", len(parts[name]), (what,))
+        home = {word: why for word, why in parts["places"].items() if self._is_home(word)}
+        for why in home.values():
+            # Every call is processed in the router's own region too: under whatever law.
+            parts["operators"]["any"] = f"{why} (this router stands there)"
+        vetoes = Vetoes(parts["endpoints"], parts["places"], parts["operators"], parts["keys"])
+        self._live.vetoes.put("quarantine", vetoes)
+
+    def _is_home(self, word: str) -> bool:
+        """Whether this router may stand in a place."""
+        atlas = self._live.snapshot.policy.atlas
+        try:
+            possible = term(word, atlas).possible
+        except PlaceError:
+            return False  # an own region that is gone from the configuration
+        return bool(possible & atlas.place(self._live.snapshot.region).mask)
 
     async def _record(self, event: str, what: str, name: str, reason: str, by: str) -> None:
         body: dict[str, Json] = {

@@ -39,6 +39,16 @@ class Swap:
         self._transport = transport
         self._turn = asyncio.Lock()
 
+    async def begin(self) -> None:
+        """Record what is in force from the start, and who signed it.
+
+        Raises:
+            AuditError: it can't be recorded.
+        """
+        live = self._live
+        entry = Entry("snapshot", "", live.stamp(), _said(None, live.snapshot, "start"))
+        await live.log.record(entry)
+
     async def reload(self, base: Snapshot) -> None:
         """A snapshot from files; what drifted stays drifted in it.
 
@@ -101,11 +111,12 @@ class Swap:
         self._live.vetoes.put("keys", Vetoes(keys=keys))
 
 
-def _said(old: Snapshot, new: Snapshot, why: str) -> dict[str, Json]:
+def _said(old: Snapshot | None, new: Snapshot, why: str) -> dict[str, Json]:
     content: dict[str, object] = orjson.loads(new.content)
     signers = content.get("signed_by")
     listed: list[Json] = [str(one) for one in signers] if isinstance(signers, list) else []
-    return {"from": old.digest, "to": new.digest, "why": why, "signers": listed}
+    before = "" if old is None else old.digest
+    return {"from": before, "to": new.digest, "why": why, "signers": listed}
 
 
 def origins(snapshot: Snapshot) -> frozenset[Origin]:

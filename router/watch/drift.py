@@ -72,13 +72,17 @@ class DriftWatch:
 
         Raises:
             AuditError: what was found can't be recorded; the vetoes stand.
+            NotRead: some question had no answer; the rest of the round was done.
         """
         async with self.turn:
-            await self._check()
+            unread = await self._check()
             await self._settle()
+        if unread:
+            raise NotRead("; ".join(unread))
 
-    async def _check(self) -> None:
-        base, unread = self.swap.base, []
+    async def _check(self) -> list[str]:
+        base = self.swap.base
+        unread: list[str] = []
         for endpoint in base.policy.endpoints.values():
             if endpoint.kind != KIND:
                 continue
@@ -88,10 +92,11 @@ class DriftWatch:
                 unread.append(f"{endpoint.name}: {error}")
                 continue
             if base is not self.swap.base:
-                return  # the files changed meanwhile: the next round judges by the new ones
+                break  # the files changed meanwhile: the next round judges by the new ones
             self.newest[endpoint.name] = shown(found.seen)
             await self._judge(found)
         self._note("drift", unread)
+        return unread
 
     async def _look(self, endpoint: Endpoint, base: Snapshot) -> Found:
         """1."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from typing import Final, Protocol
 
@@ -19,7 +20,7 @@ from router.veto_file import VetoFile
 from router.watch.bedrock_reader import BedrockReader
 from router.watch.drift import DriftWatch
 from router.watch.loops import Loop, Loops
-from router.watch.renewal import Fetched, RoleWatch
+from router.watch.renewal import Fetched, NoRole, RoleWatch
 
 LOOK_AT_FILES: Final = 5.0
 LOOK_AT_PROFILES: Final = 900.0
@@ -82,6 +83,7 @@ class Watches:
         token = new_token(token_path(log.dir, log.log_id), clocks.entropy)
         quarantine = Quarantine(live, file)
         swap = Swap(live, transport)
+        await swap.begin()
         loops = Loops(live, clocks.sleep, clocks.random)
         reader = BedrockReader(transport, live.wall_time, live.loop_time)
         drift = DriftWatch(live, swap, file, reader)
@@ -117,8 +119,14 @@ def _loops(
         return fetch(environment)
 
     role = RoleWatch(live.roles, live.wall_time, ask, lambda: _uses_role(live))
+
+    async def check() -> None:
+        with contextlib.suppress(NoRole):  # the role's own loop tells; others have their own keys
+            await role.look()
+        await drift.check()
+
     yield Loop("role", LOOK_AT_ROLE, role.look, first=_uses_role(live), limit=15.0)
-    yield Loop("drift", LOOK_AT_PROFILES, drift.check, limit=300.0)
+    yield Loop("drift", LOOK_AT_PROFILES, check, limit=300.0)
     if reloader is not None:
         yield Loop("files", LOOK_AT_FILES, reloader.look, limit=600.0)
 

@@ -26,7 +26,7 @@ async def asked(world: World, key: str = BOSS) -> AsyncIterator[httpx.AsyncClien
         yield client
 
 
-FLOOD = {"what": "place", "name": "self:fra1", "reason": "flood"}
+FLOOD = {"what": "endpoint", "name": "fra-large", "reason": "flood"}
 
 
 async def test_metrics_status_and_health_need_no_key(tmp_path: Path) -> None:
@@ -45,7 +45,7 @@ async def test_an_operator_quarantines_and_lifts(tmp_path: Path) -> None:
         done = await client.post("/quarantine", json=FLOOD)
         assert done.status_code == 200
         [one] = done.json()["quarantined"]
-        assert (one["name"], one["by"]) == ("self:fra1", "boss")
+        assert (one["name"], one["by"]) == ("fra-large", "boss")
         assert (await client.get("/status")).json()["quarantined"] == [one]
         assert (await world.ask()).sent["x-domicile-endpoint"] == "par-large"
         lifted = await client.post("/quarantine", json={**FLOOD, "lift": True})

@@ -32,12 +32,28 @@ async def test_an_endpoint_is_out_and_in_again(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("what", "name"), [("place", "DE"), ("place", "self:fra1"), ("operator", "DE")]
+    ("what", "name"), [("place", "FR"), ("place", "self:par1"), ("operator", "FR")]
 )
 async def test_places_and_operators(tmp_path: Path, what: str, name: str) -> None:
     async with watched(sound(tmp_path)) as world:
-        await world.watches.quarantine.impose(what, name, "flood", "boss")
+        for own in ("fra-small", "fra-large"):
+            await world.watches.quarantine.impose("endpoint", own, "x", "boss")
         assert (await world.ask()).sent["x-domicile-endpoint"] == "par-large"
+        await world.watches.quarantine.impose(what, name, "flood", "boss")
+        assert (await world.ask()).status == 503
+
+
+@pytest.mark.parametrize("name", ["DE", "self:fra1", "EU"])
+async def test_a_router_in_a_quarantined_place_sends_nothing(tmp_path: Path, name: str) -> None:
+    """It processes every call itself: endpoints elsewhere don't help."""
+    async with watched(sound(tmp_path)) as world:
+        await world.watches.quarantine.impose("place", name, "flood", "boss")
+        stopped = await world.ask()
+        assert stopped.code == "no_endpoint_available"
+        assert b"flood" in stopped.written
+        assert world.transport.sent == []
+        await world.watches.quarantine.lift("place", name, "dry", "boss")
+        assert (await world.ask()).status == 200
 
 
 async def test_a_key(tmp_path: Path) -> None:

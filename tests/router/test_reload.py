@@ -39,7 +39,8 @@ async def test_a_changed_rule_is_served_after_two_equal_looks(tmp_path: Path) ->
         await world.reloader.look()
         new = world.router.live.snapshot
         assert new.policy.digest != old.policy.digest
-        [entry] = world.entries("snapshot")
+        [start, entry] = world.entries("snapshot")
+        assert (start.body["to"], start.body["why"]) == (old.digest, "start")
         assert (entry.body["from"], entry.body["to"]) == (old.digest, new.digest)
         assert entry.body["why"] == "reload"
         assert world.router.live.metrics.value("domicile_reloads_total", ("loaded",)) == 1
@@ -52,7 +53,7 @@ async def test_nothing_happens_while_nothing_changes(tmp_path: Path) -> None:
         for _ in range(3):
             await world.reloader.look()
         assert world.router.live.snapshot is old
-        assert world.entries("snapshot") == []
+        assert len(world.entries("snapshot")) == 1  # the start's
 
 
 async def test_each_request_uses_one_version_from_start_to_end(tmp_path: Path) -> None:
@@ -288,7 +289,9 @@ async def test_other_compliance_keys_need_the_old_ones(tmp_path: Path) -> None:
         _signs(box, "old.sig")(old)
         await world.settle()
         assert world.router.live.files.refused == ""
-        [entry] = world.entries("snapshot")
+        [start, entry] = world.entries("snapshot")
+        assert len(start.body["signers"]) == 1  # type: ignore[arg-type]
+        assert entry.body["signers"] != start.body["signers"]
         assert len(entry.body["signers"]) == 1  # type: ignore[arg-type]
 
 

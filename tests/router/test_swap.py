@@ -77,7 +77,7 @@ async def test_drift_is_in_the_snapshot_and_ends_with_it(tmp_path: Path) -> None
         assert world.router.live.snapshot.digest == base.digest
         assert (await world.ask()).sent["x-domicile-endpoint"] == "fra-large"
         whys = [e.body["why"] for e in world.entries("snapshot")]
-        assert whys == ["drift", "drift"]
+        assert whys == ["start", "drift", "drift"]
 
 
 async def test_drift_goes_over_to_another_catalog(tmp_path: Path) -> None:

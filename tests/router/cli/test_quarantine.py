@@ -32,9 +32,9 @@ async def run(domicile: Domicile, *words: str | Path) -> Ran:
 async def test_with_this_machine_s_token(tmp_path: Path, domicile: Domicile) -> None:
     async with served(tmp_path) as (world, admin):
         config = tmp_path / "domicile.yaml"
-        words = ("place", "self:fra1", "--reason", "flood", "--config", config, "--admin", admin)
+        words = ("endpoint", "fra-large", "--reason", "flood", "--config", config, "--admin", admin)
         ran = await run(domicile, *words)
-        assert (ran.code, ran.out) == (0, "place `self:fra1` is quarantined\n")
+        assert (ran.code, ran.out) == (0, "endpoint `fra-large` is quarantined\n")
         assert (await world.ask()).sent["x-domicile-endpoint"] == "par-large"
         [one] = world.watches.quarantine.imposed
         assert (one.reason, one.by) == ("flood", "local")

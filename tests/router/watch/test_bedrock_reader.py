@@ -9,8 +9,7 @@ from collections.abc import AsyncIterator
 import pytest
 from botocore.session import Session
 
-from router.providers.aws import Misconfigured
-from router.providers.base import AwsKeys, Bearer
+from router.providers.base import AwsKeys, Bearer, Misconfigured
 from router.simulator.bedrock import TEST_KEY, TEST_SECRET, BedrockSpec, BedrockStub
 from router.simulator.bedrock_world import BedrockWorld, Guardrail, Profile
 from router.transport.client import HttpTransport

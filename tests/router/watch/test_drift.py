@@ -19,6 +19,7 @@ from router.simulator.bedrock import TEST_KEY, TEST_SECRET, BedrockSpec, Bedrock
 from router.simulator.bedrock_control import ControlPlane
 from router.simulator.bedrock_world import BedrockWorld, Guardrail
 from router.transport.client import HttpTransport
+from router.watch.bedrock_reader import NotRead
 from tests.router.folders import AT, ROUTER, Box, write
 from tests.router.reloading import World, watched
 from tests.router.test_reload import keyed
@@ -282,7 +283,8 @@ async def test_a_silent_control_plane_is_shown_and_changes_nothing(
     async with checked(folder(tmp_path, stub)) as world:
         before = world.router.live.snapshot
         stub.spec = replace(stub.spec, denied=frozenset({"eu-central-1"}))
-        await world.watches.drift.check()
+        with pytest.raises(NotRead):
+            await world.watches.drift.check()
         [note] = [one for one in world.router.live.degraded() if one.startswith("drift:")]
         assert "403 AccessDeniedException" in note
         assert world.router.live.snapshot is before

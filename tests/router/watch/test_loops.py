@@ -72,12 +72,13 @@ async def test_a_failed_look_is_shown_and_repeated(tmp_path: Path) -> None:
     async with watched(sound(tmp_path)) as world:
         sleeps = Sleeps()
         made = loops(world, sleeps)
-        made.start([Loop("a", 1.0, look)])
+        made.start([Loop("a", 900.0, look)])
         await turns()
         assert "watch:a: ValueError" in world.router.live.degraded()
         assert "a secret" not in str(world.router.live.degraded())
         await sleeps.wake()
         assert world.router.live.degraded() == []
+        assert sleeps.asked == [60.0, 900.0]
         await made.close()
 
 
