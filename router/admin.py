@@ -3,6 +3,7 @@ one. Looking needs no key; whatever changes something does (see `router.operator
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Annotated
 
 from fastapi import FastAPI, Header, Request
@@ -59,6 +60,16 @@ class Quarantined(BaseModel):
     quarantined: list[Imposed]
 
 
+class AnchorStatus(BaseModel):
+    """One anchor: the size it holds, since how many seconds, and why it last failed."""
+
+    name: str
+    state: str
+    size: int
+    age: float | None
+    reason: str
+
+
 class Status(BaseModel):
     """What this process runs with."""
 
@@ -76,6 +87,7 @@ class Status(BaseModel):
     log: str
     log_size: int
     checkpoint: str | None
+    anchors: list[AnchorStatus]
     open_requests: int
     degraded: list[str]
     endpoints: list[EndpointStatus]
@@ -169,6 +181,7 @@ def _status(live: Live, watches: Watches | None) -> Status:
         log=live.log.health.state,
         log_size=0 if head is None else head.size,
         checkpoint=None if head is None else head.text,
+        anchors=[AnchorStatus(**asdict(one)) for one in live.anchored()],
         open_requests=live.concurrency.total,
         degraded=live.degraded(),
         endpoints=[_endpoint(live, name) for name in sorted(snapshot.targets)],

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 import uuid
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
@@ -13,6 +13,8 @@ from typing import Any, Final
 from classifiers.suite import Suite
 from regions.health import HealthBook, Standing
 from router.admission import Concurrency
+from router.anchoring import Anchoring
+from router.audit.anchors.keeper import AnchorKeeper, Publish
 from router.audit.log import AuditLog, LogSettings
 from router.dispatch import Dispatcher
 from router.eligible import Filter
@@ -91,6 +93,8 @@ class Router:
         self.watches: Watches | None = None
         self._open: set[asyncio.Task[object]] = set()
         self._ticking: asyncio.Task[None] | None = None
+        keeper = live.anchors or AnchorKeeper({}, clocks.wall)
+        self._anchoring = Anchoring(keeper, clocks.loop)
 
     @classmethod
     async def open(
@@ -101,11 +105,13 @@ class Router:
         transport: Transport | None = None,
         source: Source | None = None,
         ledger: Ledger | None = None,
+        anchors: Mapping[str, Publish] | None = None,
     ) -> Router:
         """Open the log (recovering what a crash left), store the snapshot, be ready.
 
         With a `source` its files are watched, and a change that passes every check is served.
         `ledger` counts the tenants' limits; without one they are counted in this process.
+        `anchors` take every published checkpoint (see `router.anchoring`).
 
         Raises:
             AuditError: the log can't be opened: nothing may be served without it.
@@ -129,6 +135,7 @@ class Router:
             VetoBoard(),
             clocks.wall,
             clocks.loop,
+            anchors=AnchorKeeper(anchors or {}, clocks.wall),
         )
         out = transport or HttpTransport()
         router = cls(live, _steps(live, out), out, clocks)
@@ -208,7 +215,7 @@ class Router:
         while True:
             await asyncio.sleep(TICK)
             try:
-                await self.live.log.tick()
+                self._anchoring.tick(await self.live.log.tick())
                 self.live.notes.pop("heartbeat", None)
             except Exception as error:  # noqa: BLE001 - shown in status; requests fail closed
                 self.live.notes["heartbeat"] = type(error).__name__
@@ -227,9 +234,10 @@ class Router:
             self._ticking.cancel()
         if self.watches is not None:
             await self.watches.close()
+        await self.live.log.close()
+        await self._anchoring.close(self.live.log.head)
         if isinstance(self.transport, HttpTransport):
             await self.transport.close()
-        await self.live.log.close()
 
 
 def new_id(clocks: Clocks) -> str:

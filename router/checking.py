@@ -97,8 +97,8 @@ def stores(config: Config) -> Mapping[str, str]:
     """What the router writes to → the region it lies in. Local files lie where the router does."""
     found = {"log": config.router.region}
     for name, section in (("log.anchor", config.log.anchor), ("log.seal", config.log.seal)):
-        if section is not None and "region" in section:
-            found[name] = section["region"]
+        if section is not None and section.region is not None:
+            found[name] = section.region
     if config.state is not None:
         found["state"] = config.state.region
     return found

@@ -9,9 +9,16 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated, Final, Self
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    model_validator,
+)
 
 from regions.document import Document, validate
 
@@ -133,14 +140,60 @@ class PoliciesSection(Strict):
     signatures: Annotated[int, Field(ge=1)] = 1
 
 
+class AnchorSection(Strict):
+    """Where published checkpoints go, out of the operator's reach: a bucket, a witness, or both.
+
+    `s3`: a bucket with Object Lock in `region` (`aws:eu-west-1`), best in another account; each
+    checkpoint is locked for `keep`. `witness`: the base URL of a C2SP witness, with its `key`
+    (vkey). `endpoint`: another S3 API. Without `credentials` AWS's default chain is asked.
+    """
+
+    s3: str | None = None
+    region: str | None = None
+    prefix: str = ""
+    keep: Duration = 10 * _TIMES["y"]
+    endpoint: str | None = None
+    credentials: Secret | None = None
+    witness: str | None = None
+    key: str | None = None
+
+    @model_validator(mode="after")
+    def _whole(self) -> Self:
+        if self.s3 is None and self.witness is None:
+            raise ValueError("an anchor is `s3` with `region`, or `witness` with `key`")
+        if (self.s3 is None) != (self.region is None):
+            raise ValueError("`s3` and `region` stand together")
+        if (self.witness is None) != (self.key is None):
+            raise ValueError("`witness` and `key` stand together")
+        return self
+
+
+class SealSection(Strict):
+    """Where finished segments go: a bucket with Object Lock inside what they record.
+
+    A segment ends at `size` or after `every`, whichever is first. GOVERNANCE is not immutable,
+    and reported as that.
+    """
+
+    s3: str
+    region: str
+    retain: Duration
+    mode: Annotated[str, Field(pattern=r"^(COMPLIANCE|GOVERNANCE)$")] = "COMPLIANCE"
+    prefix: str = ""
+    endpoint: str | None = None
+    credentials: Secret | None = None
+    size: Size = 64 << 20
+    every: Duration = 3600.0
+
+
 class LogSection(Strict):
     """Where the region log goes and who signs its tree heads."""
 
     dir: str
     signing_key: Secret
     durability: Annotated[str, Field(pattern=r"^(local|replicated)$")] = "local"
-    anchor: Mapping[str, str] | None = None
-    seal: Mapping[str, str] | None = None
+    anchor: AnchorSection | None = None
+    seal: SealSection | None = None
 
 
 class StateSection(Strict):

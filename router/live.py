@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from policies.timed import effective_now
 from regions.health import HealthBook
 from router.admission import Concurrency
+from router.audit.anchors.keeper import AnchorHealth, AnchorKeeper
 from router.audit.log import AuditLog
 from router.load import InFlight
 from router.metrics import Metrics
@@ -51,6 +52,7 @@ class Live:
     wall_time: Callable[[], float]
     loop_time: Callable[[], float]
     draining: bool = False
+    anchors: AnchorKeeper | None = None
     roles: CredentialBoard = field(default_factory=CredentialBoard)
     files: Files = field(default_factory=Files)
     starting: set[str] = field(default_factory=set)
@@ -72,8 +74,14 @@ class Live:
         health = self.log.health
         if health.state != "ok":
             found.append(f"log: {health.reason}")
+        late = [one for one in self.anchored() if one.state != "ok"]
+        found += [f"anchor {one.name}: {one.reason or one.state}" for one in late]
         marked = self.health.marked(self.loop_time())
         return [*found, *(f"marked: {key}" for key in marked)]
+
+    def anchored(self) -> list[AnchorHealth]:
+        """The anchors as they stand; empty when none is configured."""
+        return [] if self.anchors is None else self.anchors.health()
 
     def refresh_gauges(self) -> None:
         """Bring the gauges up to date, before they are shown."""
@@ -81,6 +89,10 @@ class Live:
         self.metrics.set("domicile_marked_replicas", len(self.health.marked(self.loop_time())))
         head = self.log.head
         self.metrics.set("domicile_log_size", 0 if head is None else head.size)
+        for anchor in self.anchored():
+            self.metrics.set("domicile_anchor_size", anchor.size, (anchor.name,))
+            age = float("inf") if anchor.age is None else anchor.age
+            self.metrics.set("domicile_anchor_age_seconds", age, (anchor.name,))
         for endpoint in self.snapshot.targets:
             tokens = sum(self.inflight.tokens(key) for key in self.snapshot.replicas(endpoint))
             self.metrics.set("domicile_inflight_tokens", tokens, (endpoint,))

@@ -30,7 +30,7 @@ from router import obligations
 from router.accepted import Accepted, overlaid, read_accepted
 from router.audit.log import LogSettings
 from router.auth import KeyRing, Principal, load_keys
-from router.config import Config, ConfigError, PoliciesSection, duration, expand, load
+from router.config import Config, ConfigError, PoliciesSection, expand, load
 from router.credentials import credential
 from router.providers.base import Misconfigured, Provider, Target
 from router.providers.registry import PROVIDERS
@@ -236,9 +236,8 @@ def _agree(config: Config, policy: Policy, keys: KeyRing) -> None:
         except PlaceError as error:
             raise ConfigError(f"{what}: {error}") from None
     kept = None
-    if config.log.seal and "retain" in config.log.seal:
-        seconds = duration(config.log.seal["retain"])
-        kept = (seconds, seconds)
+    if config.log.seal is not None:
+        kept = (config.log.seal.retain, config.log.seal.retain)
     obligations.check(policy, kept)
     for holder in keys.holders:
         if isinstance(holder, Principal):

@@ -64,6 +64,13 @@ ALL: Final = (
     Described("domicile_inflight_tokens", "gauge", "Tokens in flight, estimated.", ("endpoint",)),
     Described("domicile_marked_replicas", "gauge", "Replicas under a bad mark.", ()),
     Described("domicile_log_size", "gauge", "Entries in the region log.", ()),
+    Described("domicile_anchor_size", "gauge", "Entries that an anchor holds.", ("anchor",)),
+    Described(
+        "domicile_anchor_age_seconds",
+        "gauge",
+        "Seconds since an anchor took a checkpoint; infinite before the first.",
+        ("anchor",),
+    ),
     Described(
         "domicile_request_seconds",
         "histogram",

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from regions.places import Region
+from functools import lru_cache
+
+from regions.model import Tier
+from regions.places import PlaceSet, Region
 from router.dispatch import Dispatched
 from router.exchange import Headers
 from router.opening import OpenedStream
@@ -18,30 +21,48 @@ def receipt_headers(dispatched: Dispatched) -> Headers:
     """
     stream = isinstance(dispatched.opened, OpenedStream)
     receipt = dispatched.committed.receipt
-    endpoint = dispatched.candidacy.endpoint
+    candidacy = dispatched.candidacy
+    endpoint = candidacy.endpoint
+    arrival = dispatched.plan.arrival
+    shown = [
+        *_fixed(endpoint.name, endpoint.model, candidacy.tier, candidacy.footprint.process, stream),
+        (b"x-request-id", arrival.id.encode()),
+        (b"x-domicile-record", receipt.record.encode()),
+        (b"x-domicile-head", receipt.head.encode()),
+        (b"x-domicile-attempts", b"%d" % len(dispatched.attempts)),
+        (b"x-domicile-policy", arrival.snapshot.policy.digest[:16].encode()),
+    ]
+    reservation = dispatched.plan.admitted.lease.reservation
+    if reservation is not None:
+        shown += [(name.encode(), value.encode()) for name, value in reservation.headers.items()]
+    return shown
+
+
+@lru_cache(2048)
+def _fixed(
+    name: str, model: str, tier: Tier, process: PlaceSet, stream: bool
+) -> tuple[tuple[bytes, bytes], ...]:
+    """The headers that every answer of an endpoint has in common."""
     media = "text/event-stream; charset=utf-8" if stream else "application/json"
     shown = {
         "content-type": media,
-        "x-request-id": dispatched.plan.arrival.id,
-        "x-domicile-record": f"{receipt.log}/{receipt.index}/{receipt.leaf}",
-        **place_headers(dispatched.candidacy),
-        "x-domicile-endpoint": endpoint.name,
-        "x-domicile-model": endpoint.model,
-        "x-domicile-tier": dispatched.candidacy.tier.label,
-        "x-domicile-attempts": str(len(dispatched.attempts)),
-        "x-domicile-policy": dispatched.plan.arrival.snapshot.policy.digest[:16],
+        **_place(process),
+        "x-domicile-endpoint": name,
+        "x-domicile-model": model,
+        "x-domicile-tier": tier.label,
     }
-    reservation = dispatched.plan.admitted.lease.reservation
-    if reservation is not None:
-        shown |= reservation.headers
     if stream:
         shown |= {"cache-control": "no-cache", "x-accel-buffering": "no"}
-    return [(name.encode(), value.encode("latin-1", "replace")) for name, value in shown.items()]
+    return tuple((n.encode(), value.encode("latin-1", "replace")) for n, value in shown.items())
 
 
 def place_headers(candidacy: Candidacy) -> dict[str, str]:
     """One region when it is certain, else the footprint it ran within."""
-    atoms = tuple(candidacy.footprint.process)
+    return _place(candidacy.footprint.process)
+
+
+def _place(process: PlaceSet) -> dict[str, str]:
+    atoms = tuple(process)
     if len(atoms) == 1 and isinstance(atoms[0], Region):
         return {"x-domicile-region": atoms[0].id}
-    return {"x-domicile-footprint": ",".join(candidacy.footprint.process.ids)}
+    return {"x-domicile-footprint": ",".join(process.ids)}

@@ -19,6 +19,7 @@ from router.direct import Inference, direct
 from router.door import Door
 from router.reload import Source
 from router.reload_files import fingerprint
+from router.transport.client import HttpTransport
 from router.transport.messages import Transport
 from router.watch.start import Watches
 
@@ -115,6 +116,7 @@ async def serve(
     Raises:
         ConfigError, DocumentErrors, AuditError: it can't start; says why.
     """
+    from router.anchoring import publishers
     from router.loading import load_snapshot, log_settings
     from router.state.opening import open_ledger
 
@@ -123,11 +125,15 @@ async def serve(
     snapshot = load_snapshot(path, environment, clocks.wall())
     settings = log_settings(snapshot.config, path.parent)
     ledger = open_ledger(snapshot.config, environment, path.parent, clocks.loop)
-    router = await Router.open(snapshot, settings, clocks, transport, source, ledger)
-    section = snapshot.config.router
+    out = transport or HttpTransport()
+    both = (clocks.wall, clocks.loop)
+    section = snapshot.config.log.anchor
+    anchors = publishers(section, settings, out, both, environment, path.parent)
+    router = await Router.open(snapshot, settings, clocks, out, source, ledger, anchors)
+    listening = snapshot.config.router
     try:
-        public = bind(section.listen, "listen")
-        private = bind(section.admin, "admin")
+        public = bind(listening.listen, "listen")
+        private = bind(listening.admin, "admin")
     except ConfigError:
         await router.close(0)
         raise

@@ -37,13 +37,14 @@ _MINT: Final = object()
 @dataclass(frozen=True, slots=True)
 class LogSettings:
     """Where and how to write. `dir` is shared by all logs of a host; `log_id` is this one's name
-    and the origin of its checkpoints. Sizes in bytes, times in seconds."""
+    and the origin of its checkpoints. Sizes in bytes, times in seconds. `heartbeat` leaves room for
+    the ticks: a checkpoint goes out at least every 60 s."""
 
     dir: Path
     log_id: str
     signing_key: Path
     segment_bytes: int = 64 << 20
-    heartbeat: float = 60.0
+    heartbeat: float = 50.0
     stall: float = 5.0
     waiting_bytes: int = 64 << 20
     durability: Literal["local", "replicated"] = "local"

@@ -175,7 +175,12 @@ class Signer:
 
 
 def load_signer(path: Path, origin: str) -> Signer:
-    """Read an Ed25519 private key in PEM (PKCS #8)."""
+    """A signer with an Ed25519 private key in PEM (PKCS #8). Raises NoteInvalid."""
+    return Signer(origin, read_private_key(path))
+
+
+def read_private_key(path: Path) -> Ed25519PrivateKey:
+    """Read an Ed25519 private key in PEM (PKCS #8). Raises NoteInvalid."""
     try:
         key = load_pem_private_key(path.read_bytes(), None)
     except (OSError, ValueError, TypeError) as error:
@@ -184,7 +189,7 @@ def load_signer(path: Path, origin: str) -> Signer:
         ) from error
     if not isinstance(key, Ed25519PrivateKey):
         raise NoteInvalid(f"the signing key `{path}` is not an Ed25519 key")
-    return Signer(origin, key)
+    return key
 
 
 def create_signing_key(path: Path) -> PublicKey:

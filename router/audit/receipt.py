@@ -1,5 +1,6 @@
 """The receipt of one durable entry: what a client can later hold against the log."""
 
+from base64 import b64decode, b64encode
 from dataclasses import dataclass
 
 import orjson
@@ -27,15 +28,34 @@ class Receipt:
             "checkpoint": self.checkpoint,
         }
 
+    @property
+    def record(self) -> str:
+        """The record's name: log, index and leaf hash."""
+        return f"{self.log}/{self.index}/{self.leaf}"
+
+    @property
+    def head(self) -> str:
+        """The signed tree head in base64, for a header."""
+        return b64encode(self.checkpoint.encode()).decode()
+
 
 def parse_receipt(text: str | bytes) -> Receipt:
-    """Read one receipt from JSON. Raises NoteInvalid."""
+    """Read one receipt from JSON: as `to_json` writes it, or as the two headers of an answer,
+    `{"record":…,"head":…}`. Raises NoteInvalid."""
     try:
         value = orjson.loads(text)
+        if "record" in value:
+            value = _of_headers(value["record"], value["head"])
         log, index, leaf, head = (value[name] for name in ("log", "index", "leaf", "checkpoint"))
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise NoteInvalid("a receipt is JSON with log, index, leaf and checkpoint") from error
     strings = isinstance(log, str) and isinstance(leaf, str) and isinstance(head, str)
     if not strings or type(index) is not int or not DIGEST.fullmatch(leaf):
         raise NoteInvalid("a receipt has a log id, a whole index, a hex leaf hash and a checkpoint")
     return Receipt(log, index, leaf, head)
+
+
+def _of_headers(record: str, head: str) -> dict[str, str | int]:
+    log, index, leaf = record.rsplit("/", 2)
+    note = b64decode(head, validate=True).decode()
+    return {"log": log, "index": int(index), "leaf": leaf, "checkpoint": note}

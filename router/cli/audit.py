@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 import click
 
-from router.cli import audit_replay
+from router.cli import audit_replay, audit_witness
 from router.cli.failing import failing
 from router.cli.shown import json_option, print_json, print_table
 
@@ -48,6 +48,7 @@ def command() -> None:
 
 
 command.add_command(audit_replay.command)
+command.add_command(audit_witness.command)
 
 
 @command.command("verify")
@@ -159,6 +160,25 @@ def check_bundle(bundle: Path, keys: tuple[str, ...], as_json: bool) -> None:
     from router.audit.commands import run_verify_bundle
 
     _print_entries(str(bundle), run_verify_bundle(bundle, [_key(text) for text in keys]), as_json)
+
+
+@command.command("vkey")
+@click.argument("file", metavar="FILE", type=_FILE)
+@click.option("--log", "log", metavar="ID", required=True, help="The log it signs.")
+@failing
+@_usage
+def vkey(file: Path, log: str) -> None:
+    """Print the public half of the key in FILE as a vkey, for verifiers and witnesses.
+
+    \b
+    Example:
+      domicile audit vkey /etc/domicile/log.key --log eu-1 > eu-1.vkey
+
+    Exit codes: 0 printed, 2 usage: it holds no Ed25519 key.
+    """  # noqa: D301
+    from router.audit.commands import read_key
+
+    click.echo(read_key(file).vkey(log))
 
 
 def _key(text: str) -> PublicKey:

@@ -52,6 +52,11 @@ def test_the_documented_file_loads(tmp_path: Path) -> None:
         ("durability: local", "durability: maybe", "durability"),
         ("id: eu-1", "id: EU 1", "id"),
         ("state: {redis: env:REDIS_URL", "state: {redis: 'redis://:pw@h'", "reference"),
+        ("{s3: acme-anchor, region: aws:eu-west-1}", "{s3: acme-anchor}", "stand together"),
+        ("{s3: acme-anchor, region: aws:eu-west-1}", "{witness: https://w}", "stand together"),
+        ("{s3: acme-anchor, region: aws:eu-west-1}", "{keep: 1y}", "an anchor is"),
+        ("mode: COMPLIANCE", "mode: SOFT", "mode"),
+        ("retain: 3y", "retain: forever", "unit"),
     ],
 )
 def test_a_fault_is_named_with_its_line(tmp_path: Path, good: str, bad: str, words: str) -> None:

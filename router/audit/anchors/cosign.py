@@ -4,13 +4,15 @@ A witness that cosigns a checkpoint says: at this time, this was the largest tre
 have seen, and it contains every smaller one I cosigned.
 """
 
-from base64 import b64encode
+from base64 import b64decode, b64encode
+from binascii import Error as Base64Error
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Final
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
+from router.audit.errors import NoteInvalid
 from router.audit.note import Checkpoint, PublicKey, note_parts
 
 _ALGORITHM: Final = b"\x04"
@@ -43,6 +45,19 @@ class WitnessKey:
                 if self.public.verifies(payload[8:], _message(time, body)):
                     return time
         return None
+
+
+def read_witness_key(vkey: str) -> WitnessKey:
+    """A witness by its verifier key text. Raises NoteInvalid."""
+    try:
+        name, stated, encoded = vkey.strip().split("+", 2)
+        raw = b64decode(encoded, validate=True)
+    except (ValueError, Base64Error) as error:
+        raise NoteInvalid("a witness's key is a vkey, `name+hash+key`") from error
+    found = WitnessKey(name, PublicKey(raw[1:]))
+    if raw[:1] != _ALGORITHM or len(raw) != 33 or found.key_hash.hex() != stated:
+        raise NoteInvalid(f"the vkey of witness `{name}` does not match its own hash")
+    return found
 
 
 def cosign(name: str, key: Ed25519PrivateKey, checkpoint: Checkpoint, time: int) -> str:

@@ -54,14 +54,23 @@ class AnchorKeeper:
         self._timeout = timeout
 
     async def publish(self, head: Checkpoint) -> None:
-        """Give one checkpoint to every anchor. Failures are kept for `health`, not raised."""
+        """Give one checkpoint to every anchor that doesn't hold it.
+
+        Failures are kept for `health`, not raised."""
         await asyncio.gather(*(self._one(anchor, head) for anchor in self._anchors.values()))
+
+    @property
+    def failing(self) -> bool:
+        """Whether some anchor did not take the newest checkpoint given."""
+        return any(anchor.reason for anchor in self._anchors.values())
 
     def health(self) -> list[AnchorHealth]:
         """Every anchor, in the order given."""
         return [self._health(name, anchor) for name, anchor in self._anchors.items()]
 
     async def _one(self, anchor: _Anchor, head: Checkpoint) -> None:
+        if anchor.taken is not None and not anchor.reason and anchor.size >= head.size:
+            return
         try:
             async with asyncio.timeout(self._timeout):
                 await anchor.publish(head)

@@ -23,3 +23,17 @@ def test_what_is_no_receipt(change: dict[str, object]) -> None:
 def test_other_json_is_no_receipt(text: str) -> None:
     with pytest.raises(NoteInvalid):
         parse_receipt(text)
+
+
+def test_the_two_headers_of_an_answer_are_a_receipt() -> None:
+    headers = {"record": RECEIPT.record, "head": RECEIPT.head}
+    assert parse_receipt(orjson.dumps(headers)) == RECEIPT
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"record": "eu-1"}, {"record": "eu-1/x/ab"}, {"record": 5}, {"head": "?"}, {"head": None}],
+)
+def test_other_headers_are_none(change: dict[str, object]) -> None:
+    with pytest.raises(NoteInvalid):
+        parse_receipt(orjson.dumps({"record": RECEIPT.record, "head": RECEIPT.head, **change}))
