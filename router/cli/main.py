@@ -30,6 +30,7 @@ COMMANDS: Final[Mapping[str, tuple[str, str]]] = MappingProxyType(
         "serve": ("router.cli.serve", "Run the router."),
         "simulate": ("router.cli.simulate", "Run a simulated fleet or a simulation."),
         "status": ("router.cli.status", "Show the state of a running router."),
+        "tenant": ("router.cli.tenant", "Plan what moves with a tenant."),
     }
 )
 
