@@ -114,7 +114,10 @@ async def through(folder: Path, drawn: Given, model: str, stream: bool) -> None:
         with patch.dict(os.environ, {**hostile, "SSL_CERT_FILE": str(folder / "papers.pem")}):
             async with path(world) as way:
                 asked = await way.ask("clinic", {**PLAIN, "model": model, "stream": stream})
-        assert (asked.code, list(inside(way, asked))) == ("ok", []), hostile
+        assert (asked.code, list(inside(way, asked))) == ("ok", []), (
+            hostile,
+            way.router.live.notes,
+        )
         assert len(asked.calls) + len(asked.selves) == 1
         assert not (folder / "home" / "ran").exists()
 
@@ -141,7 +144,7 @@ EVERYTHING: Given = (
 SECOND: Given = (dict.fromkeys(EVERYTHING[0], 1), EVERYTHING[1], EVERYTHING[2])
 
 
-async def served(folder: Path, drawn: Given) -> tuple[list[int], list[str], Ends]:
+async def served(folder: Path, drawn: Given) -> tuple[list[tuple[int, bytes]], list[str], Ends]:
     """Everything hostile at once from the process's first moment, and what the process did."""
     async with ends(folder) as world:
         hostile = prepared(world, drawn)
@@ -162,15 +165,15 @@ async def served(folder: Path, drawn: Given) -> tuple[list[int], list[str], Ends
         heard = asyncio.create_task(process.stdout.read())
         try:
             await _up(port, process)
-            statuses = [
-                (await ask(port, "clinic", {**PLAIN, "model": model, "stream": stream}))[0]
+            answers = [
+                await ask(port, "clinic", {**PLAIN, "model": model, "stream": stream})
                 for model in ("sonnet", "own")
                 for stream in (False, True)
             ]
         finally:
             process.terminate()
             await asyncio.wait_for(process.wait(), 30)
-        return statuses, (await heard).decode().splitlines(), world
+        return answers, (await heard).decode().splitlines(), world
 
 
 async def _up(port: int, process: asyncio.subprocess.Process) -> None:
@@ -203,9 +206,9 @@ def observed(world: Ends, said: list[str]) -> set[str]:
 
 
 async def _hostile(folder: Path, drawn: Given) -> None:
-    statuses, said, world = await served(folder, drawn)
+    answers, said, world = await served(folder, drawn)
     assert observed(world, said) == set()
-    assert statuses == [200] * 4
+    assert [status for status, _ in answers] == [200] * 4, answers
     assert world.trap.caught == 0
     assert not (folder / "home" / "ran").exists()
     calls = [call for call in world.bedrock.calls if call.method == "POST"]
