@@ -38,10 +38,11 @@ def rows(tmp_path: Path, examples: list[Example]) -> Path:
     return write(tmp_path / "rows.jsonl", examples)
 
 
-@pytest.fixture
-def model(tmp_path: Path, rows: Path) -> Path:
-    train([rows], tmp_path / "m.bin", "toy")
-    return tmp_path / "m.bin"
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory, examples: list[Example]) -> Path:
+    folder = tmp_path_factory.mktemp("model")
+    train([write(folder / "rows.jsonl", examples)], folder / "m.bin", "toy")
+    return folder / "m.bin"
 
 
 @pytest.fixture
