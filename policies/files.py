@@ -127,19 +127,55 @@ class LimitsConfig(Strict):
 
 
 class TenantConfig(Strict):
-    """Whose requests these are; without a grant nothing is allowed."""
+    """Whose requests these are; without a grant nothing is allowed.
+
+    `shadow`: the share of its requests that it consents to have answered by both tiers of a
+    graded model, inside its boundary, to measure what grading costs in quality.
+    """
 
     grant: GrantConfig | None = None
     attributes: Mapping[str, Words] = {}
     models: Words | None = None
     limits: LimitsConfig = LimitsConfig()
     weight: Annotated[int, Field(ge=1, le=1000)] = 1
+    shadow: Annotated[float, Field(ge=0, le=0.05)] = 0.0
+
+
+class CascadeConfig(Strict):
+    """Keep an answer of the small tier only if it passes cheap checks.
+
+    `logprob`: least mean log probability of its tokens, where the endpoint gives any.
+    """
+
+    logprob: Annotated[float, Field(le=0)] = -1.5
+
+
+class GradingConfig(Strict):
+    """How requests are shared between the tiers.
+
+    The target is a `strong_share` of calls, or a `price` in US dollars per million tokens, and
+    at least a recovered `quality`. `model`: a difficulty artifact, `file:PATH`; without one the
+    shipped prior. `explore`: the share of requests answered by both tiers where a tenant
+    consents (`shadow`); `tolerance`: the mean loss of quality that is accepted; `judge`: `exact`,
+    `json`, or `model:NAME`.
+    """
+
+    strong_share: Annotated[float, Field(ge=0, le=1)] | None = None
+    price: Annotated[float, Field(gt=0)] | None = None
+    quality: Annotated[float, Field(ge=0, le=1)] | None = None
+    accept_prior: bool = False
+    model: Annotated[str, Field(pattern=r"^file:[^:]+$")] | None = None
+    explore: Annotated[float, Field(ge=0, le=0.05)] = 0.02
+    tolerance: Annotated[float, Field(ge=0, lt=1)] = 0.05
+    judge: str = "exact"
+    cascade: CascadeConfig | None = None
 
 
 class ModelConfig(Strict):
     """A public model name and its endpoints by tier."""
 
     grade: Literal["off", "observe", "on"] = "observe"
+    grading: GradingConfig | None = None
     tiers: Mapping[Literal["small", "medium", "large"], Words]
 
 

@@ -118,6 +118,7 @@ class Tenant:
     limits: Limits = Limits()
     weight: int = 1
     mark: Mark | None = None
+    shadow: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +132,24 @@ class App:
 
 
 @dataclass(frozen=True, slots=True)
+class Grading:
+    """How a model's requests are shared between its tiers; see `policies.files.GradingConfig`.
+
+    `share`: of calls for the highest tier, in [0, 1]; `cascade`: the least mean log probability,
+    `None` without a cascade.
+    """
+
+    share: float = 0.5
+    quality: float = 0.0
+    accept_prior: bool = False
+    artifact: str | None = None
+    explore: float = 0.02
+    tolerance: float = 0.05
+    judge: str = "exact"
+    cascade: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Model:
     """The public name an application sends, and its endpoints by tier."""
 
@@ -138,6 +157,7 @@ class Model:
     tiers: Mapping[Tier, tuple[str, ...]]
     grade: str = "observe"
     mark: Mark | None = None
+    grading: Grading = Grading()
 
     @property
     def substitutable(self) -> bool:

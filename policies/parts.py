@@ -26,7 +26,8 @@ from policies.files import (
     TenantConfig,
 )
 from policies.gathered import Entry, Gathered
-from policies.model import App, Grant, Limits, Model, Rate, Tenant
+from policies.grading import grading_from
+from policies.model import App, Grading, Grant, Limits, Model, Rate, Tenant
 from policies.timed import Timed, always, ending
 from policies.written import Errors, Refused, Sets, country_sets, place_sets
 from regions.atlas import Atlas
@@ -202,8 +203,21 @@ class Parts:
                         self.fail(entry, message, "tiers", tier)
             if not any(tiers.values()):
                 self.fail(entry, f"model `{name}` has no endpoint", "tiers")
-            result[name] = Model(name, tiers, config.grade, entry.mark)
+            grading = self._grading(entry, config)
+            result[name] = Model(name, tiers, config.grade, entry.mark, grading)
         return result
+
+    def _grading(self, entry: Entry, config: ModelConfig) -> Grading:
+        known = {
+            name: one.value
+            for name, one in self._sections["endpoints"].items()
+            if isinstance(one.value, EndpointConfig)
+        }
+
+        def fail(key: str, message: str) -> None:
+            self.fail(entry, message, "grading", *([key] if key else []))
+
+        return grading_from(config, known, list(self._sections["models"]), fail)
 
     # -- apps and tenants --------------------------------------------------------------
 
@@ -248,6 +262,7 @@ class Parts:
                 _limits(config.limits),
                 config.weight,
                 entry.mark,
+                config.shadow,
             )
         return result
 

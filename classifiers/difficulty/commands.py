@@ -18,7 +18,7 @@ from classifiers.difficulty import dataset, evaluation, recipe
 from classifiers.difficulty.artifact import Artifact, PairModel, load, save
 from classifiers.difficulty.calibration import platt_knots
 from classifiers.difficulty.card import render
-from classifiers.difficulty.curves import Interval
+from classifiers.difficulty.curves import Interval, floor_points
 from classifiers.difficulty.dataset import Example
 from classifiers.difficulty.evaluation import Report, Scores
 from classifiers.difficulty.features import extract
@@ -134,16 +134,21 @@ def calibrate(
 
 
 def calibrated(artifact: Artifact, rows: Sequence[Example]) -> Artifact:
-    """The artifact with a model for the rows' pair whose probabilities fit the rows."""
+    """The artifact with a model for the rows' pair whose probabilities fit the rows.
+
+    The rows ordered nothing, so what they say of quality at each share is an honest bound.
+    """
     difficulty = Difficulty(artifact, rows[0].weak, rows[0].strong)
     values = np.array([difficulty.judge(row.features, row.view).value for row in rows])
     fitted: PairModel = replace(
-        difficulty.model, weak=rows[0].weak, strong=rows[0].strong,
+        difficulty.model, weak=rows[0].weak, strong=rows[0].strong, rows=len(rows),
+        floor=floor_points(values, evaluation.gains(rows)),
         knots=platt_knots(values, evaluation.gains(rows) > 0),
         quantiles=tuple(float(q) for q in np.quantile(values, np.linspace(0, 1, 101)).round(9)),
     )  # fmt: skip
     tables = artifact.tables[difficulty.model.name]
-    return replace(artifact, pairs={fitted.name: fitted}, tables={fitted.name: tables})
+    card = {**artifact.card, "prior": False, "calibrated_from": artifact.version()}
+    return replace(artifact, card=card, pairs={fitted.name: fitted}, tables={fitted.name: tables})
 
 
 def card(model: Path = SHIPPED) -> str:

@@ -1,0 +1,98 @@
+"""`models.X.grading` → `policies.model.Grading`; what contradicts the rest of the baseline is refused.
+
+A target is a share, a price or a quality, never a probability.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Final
+
+from policies.attributes import nearest
+from policies.files import EndpointConfig, GradingConfig, ModelConfig
+from policies.model import Grading
+
+INPUT_PART: Final = 0.75
+"""Of a million tokens, the part taken as prompt when prices are compared."""
+JUDGES: Final = ("exact", "json")
+MODEL: Final = "model:"
+Fail = Callable[[str, str], None]
+
+
+def grading_from(
+    config: ModelConfig,
+    endpoints: Mapping[str, EndpointConfig],
+    models: Sequence[str],
+    fail: Fail,
+) -> Grading:
+    """How a model is graded.
+
+    Args:
+        endpoints: as configured, by name.
+        models: every public model name.
+        fail: notes an error at a key of `grading`.
+    """
+    given = config.grading or GradingConfig()
+    if config.grade != "off" and config.grading is not None and len(config.tiers) < 2:
+        fail("", "a model with one tier is never graded; remove `grading` or add a tier")
+    for key, message in _mistakes(config, given, models):
+        fail(key, message)
+    cascade = None if given.cascade is None else given.cascade.logprob
+    return Grading(
+        _share(config, given, endpoints, fail),
+        given.quality or 0.0,
+        given.accept_prior,
+        given.model,
+        given.explore,
+        given.tolerance,
+        given.judge,
+        cascade,
+    )
+
+
+def _mistakes(
+    config: ModelConfig, given: GradingConfig, models: Sequence[str]
+) -> Iterator[tuple[str, str]]:
+    if given.strong_share is not None and given.price is not None:
+        yield "price", "`strong_share` and `price` are two targets for one thing; keep one"
+    if config.grade != "on" and given.cascade is not None:
+        yield "cascade", "a cascade asks the small tier, so it needs `grade: on`"
+    judge = given.judge.removeprefix(MODEL)
+    if given.judge.startswith(MODEL):
+        if judge not in models:
+            yield "judge", f"model `{judge}` is not defined{nearest(judge, models)}"
+    elif given.judge not in JUDGES:
+        known = ", ".join(JUDGES)
+        yield "judge", f"`{judge}` is no judge; use one of {known}, or `model:NAME`"
+
+
+def _share(
+    config: ModelConfig,
+    given: GradingConfig,
+    endpoints: Mapping[str, EndpointConfig],
+    fail: Fail,
+) -> float:
+    """The strong share asked for, or the one that costs what is asked for."""
+    if given.price is None:
+        return 0.5 if given.strong_share is None else given.strong_share
+    tiers = [config.tiers[name] for name in ("small", "medium", "large") if name in config.tiers]
+    small, large = (_price(names, endpoints) for names in (tiers[0], tiers[-1]))
+    if small is None or large is None or not small < large:
+        fail("price", "give every endpoint a `price`; the large tier's must be above the small's")
+        return 1.0
+    if given.price < small:
+        fail("price", f"`{given.price:g}` is below the small tier's {small:g}; raise it")
+        return 1.0
+    return min(1.0, (given.price - small) / (large - small))
+
+
+def _price(names: Sequence[str], endpoints: Mapping[str, EndpointConfig]) -> float | None:
+    """US dollars per million tokens of a tier's dearest endpoint; `None` if one has no price."""
+    dearest: float | None = None
+    for name in names:
+        price = endpoints[name].price if name in endpoints else None
+        if price is None or price.input is None or price.output is None:
+            return None
+        mixed = INPUT_PART * price.input + (1 - INPUT_PART) * price.output
+        dearest = mixed if dearest is None else max(dearest, mixed)
+    return dearest

@@ -1,0 +1,63 @@
+"""What may be said of grading in a baseline file, and what it comes to."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.policies.samples import errors, loaded
+
+ENDPOINTS = """
+endpoints:
+  s: {kind: vllm, region: "self:fra1", url: "http://s", model: small, price: {input: 1, output: 1}}
+  l: {kind: vllm, region: "self:fra1", url: "http://l", model: large, price: {input: 3, output: 3}}
+  free: {kind: vllm, region: "self:fra1", url: "http://f", model: free}
+regions: {"self:fra1": {country: DE}}
+"""
+
+
+def model(grading: str, grade: str = "on", tiers: str = "{small: s, large: l}") -> str:
+    return f"models: {{m: {{grade: {grade}, grading: {grading}, tiers: {tiers}}}}}{ENDPOINTS}"
+
+
+def test_a_price_becomes_the_share_that_costs_it() -> None:
+    assert loaded(model("{price: 1.5}")).models["m"].grading.share == 0.25
+    assert loaded(model("{price: 9}")).models["m"].grading.share == 1.0
+    assert loaded(model("{strong_share: 0.3}")).models["m"].grading.share == 0.3
+
+
+def test_what_is_not_said_has_a_default() -> None:
+    plain = loaded(f"models: {{m: {{tiers: {{small: s, large: l}}}}}}{ENDPOINTS}").models["m"]
+    assert plain.grade == "observe"
+    assert (plain.grading.share, plain.grading.accept_prior) == (0.5, False)
+    assert plain.grading.cascade is None
+    assert loaded(model("{cascade: {}}")).models["m"].grading.cascade == -1.5
+
+
+@pytest.mark.parametrize(
+    ("baseline", "message"),
+    [
+        (model("{strong_share: 0.5, price: 2}"), "keep one"),
+        (model("{strong_share: 1.5}"), "less than or equal to 1"),
+        (model("{threshold: 0.5}"), "threshold"),
+        (model("{price: 0.5}"), "below the small tier's 1"),
+        (model("{price: 2}", tiers="{small: free, large: l}"), "give every endpoint a `price`"),
+        (model("{price: 2}", tiers="{small: l, large: s}"), "must be above the small's"),
+        (model("{}", tiers="{large: l}"), "one tier is never graded"),
+        (model("{judge: exakt}"), "is no judge"),
+        (model('{judge: "model:n"}'), "model `n` is not defined"),
+        (model("{cascade: {}}", grade="observe"), "needs `grade: on`"),
+        (model("{explore: 0.2}"), "less than or equal to 0.05"),
+        # A difficulty model elsewhere would be one more place that the prompt goes to.
+        (model('{model: "https://judge.example.com/v1"}'), "file:"),
+    ],
+)
+def test_mistakes(baseline: str, message: str) -> None:
+    found = errors(baseline)
+    assert any(message in one for one in found), found
+    assert all(one.startswith("main.yaml:") for one in found)
+
+
+def test_consent_is_a_small_share() -> None:
+    assert loaded("tenants: {t: {shadow: 0.02}}").tenants["t"].shadow == 0.02
+    assert loaded("tenants: {t: {}}").tenants["t"].shadow == 0.0
+    assert errors("tenants: {t: {shadow: 0.5}}")
