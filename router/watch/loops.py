@@ -21,7 +21,7 @@ class Loop:
     """One thing to look at every `seconds`, give or take a tenth; sooner after a failed look.
 
     With `first` the router isn't ready before its first look has ended, well or not; a look
-    lasts `limit` seconds at most.
+    lasts `limit` seconds at most. `soon` set by somebody ends the wait for the next one.
     """
 
     name: str
@@ -29,6 +29,7 @@ class Loop:
     look: Callable[[], Awaitable[None]]
     first: bool = False
     limit: float = 60.0
+    soon: asyncio.Event | None = None
 
     @property
     def retry(self) -> float:
@@ -62,7 +63,19 @@ class Loops:
             good = await self.once(loop)
             self._live.starting.discard(loop.name)
             jitter = 1 + JITTER * (self._random() - 0.5)
-            await self._sleep((loop.seconds if good else loop.retry) * jitter)
+            await self._wait((loop.seconds if good else loop.retry) * jitter, loop.soon)
+
+    async def _wait(self, seconds: float, soon: asyncio.Event | None) -> None:
+        if soon is None:
+            await self._sleep(seconds)
+            return
+        first = asyncio.ensure_future(self._sleep(seconds)), asyncio.ensure_future(soon.wait())
+        try:
+            await asyncio.wait(first, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for one in first:
+                one.cancel()
+            soon.clear()
 
     async def once(self, loop: Loop) -> bool:
         """One look, and whether it went well; how it failed is noted, in words without secrets."""

@@ -14,6 +14,7 @@ from router.live import Live
 from router.operator import new_token, token_path
 from router.quarantine import Quarantine
 from router.reload import Reloader, Source
+from router.storage.seal import seal_watch
 from router.swap import Swap
 from router.transport.messages import Transport
 from router.veto_file import VetoFile
@@ -25,6 +26,7 @@ from router.watch.renewal import Fetched, NoRole, RoleWatch
 LOOK_AT_FILES: Final = 5.0
 LOOK_AT_PROFILES: Final = 900.0
 LOOK_AT_ROLE: Final = 20.0
+LOOK_AT_SEGMENTS: Final = 60.0
 
 
 class Waiting(Protocol):
@@ -88,9 +90,18 @@ class Watches:
         reader = BedrockReader(transport, live.wall_time, live.loop_time)
         drift = DriftWatch(live, swap, file, reader)
         await drift.resume()
-        reloader = None if source is None else Reloader(live, swap, source, drift.settle)
+        soon = asyncio.Event()
+
+        async def loaded() -> None:
+            await drift.settle()
+            soon.set()  # what is new in the files has not been asked about yet
+
+        reloader = None if source is None else Reloader(live, swap, source, loaded)
         environment = {} if source is None else source.environment
-        loops.start(list(_loops(live, drift, reloader, environment)))
+        loops.start(list(_loops(live, drift, soon, reloader, environment)))
+        if source is not None and live.snapshot.config.log.seal is not None:
+            seal = seal_watch(live, log, environment, source.path.parent)
+            loops.start([Loop("seal", LOOK_AT_SEGMENTS, seal.look, limit=3600.0)])
         return cls(quarantine, swap, drift, reloader, loops, token)
 
     def look_at_files(self) -> None:
@@ -109,7 +120,11 @@ class Watches:
 
 
 def _loops(
-    live: Live, drift: DriftWatch, reloader: Reloader | None, environment: Mapping[str, str]
+    live: Live,
+    drift: DriftWatch,
+    soon: asyncio.Event,
+    reloader: Reloader | None,
+    environment: Mapping[str, str],
 ) -> Iterator[Loop]:
     """Every loop, the role's first: the drift check may need its keys."""
 
@@ -126,7 +141,7 @@ def _loops(
         await drift.check()
 
     yield Loop("role", LOOK_AT_ROLE, role.look, first=_uses_role(live), limit=15.0)
-    yield Loop("drift", LOOK_AT_PROFILES, check, limit=300.0)
+    yield Loop("drift", LOOK_AT_PROFILES, check, limit=300.0, soon=soon)
     if reloader is not None:
         yield Loop("files", LOOK_AT_FILES, reloader.look, limit=600.0)
 

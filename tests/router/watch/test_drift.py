@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -288,6 +289,21 @@ async def test_a_silent_control_plane_is_shown_and_changes_nothing(
         [note] = [one for one in world.router.live.degraded() if one.startswith("drift:")]
         assert "403 AccessDeniedException" in note
         assert world.router.live.snapshot is before
+
+
+async def test_an_endpoint_with_a_new_name_is_asked_about_at_once(
+    tmp_path: Path, stub: BedrockStub
+) -> None:
+    async with checked(folder(tmp_path, stub)) as world:
+        now_lists(stub, *SIX, "us-east-1")
+        world.change("baseline/main.yaml", "sonnet-eu", "sonnet-de")
+        await world.settle()
+        assert world.router.live.files.refused == ""
+        for _ in range(300):
+            if world.router.live.snapshot.drifted:
+                break
+            await asyncio.sleep(0.01)
+        assert set(world.router.live.snapshot.drifted) == {"sonnet-de"}
 
 
 async def test_a_reload_keeps_what_drifted(tmp_path: Path, stub: BedrockStub) -> None:

@@ -61,6 +61,24 @@ async def test_each_looks_at_once_and_then_again_and_again(tmp_path: Path) -> No
         assert len(looked) == 3
 
 
+async def test_somebody_may_ask_for_the_next_look(tmp_path: Path) -> None:
+    looked: list[int] = []
+
+    async def look() -> None:
+        looked.append(1)
+
+    async with watched(sound(tmp_path)) as world:
+        soon = asyncio.Event()
+        made = loops(world, Sleeps())
+        made.start([Loop("a", 100.0, look, soon=soon)])
+        await turns()
+        assert len(looked) == 1
+        soon.set()
+        await turns()
+        assert (len(looked), soon.is_set()) == (2, False)
+        await made.close()
+
+
 async def test_a_failed_look_is_shown_and_repeated(tmp_path: Path) -> None:
     results: list[Exception | None] = [ValueError("a secret"), None]
 
