@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 import click
 
 from router.cli.failing import failing
+from router.cli.policy_export import export
+from router.cli.policy_proofs import diff, prove
 from router.cli.shown import json_option, print_json
 
 if TYPE_CHECKING:
@@ -24,7 +26,12 @@ _FILE = click.Path(path_type=Path, dir_okay=False)
 
 @click.group("policy")
 def command() -> None:
-    """Lint, test and sign policies; print their schema."""
+    """Lint, test, prove, compare, export and sign policies; print their schema."""
+
+
+command.add_command(prove)
+command.add_command(diff)
+command.add_command(export)
 
 
 @command.command("lint")
