@@ -11,8 +11,9 @@ from typing import Final
 import orjson
 
 from router.errors import RequestError
-from router.quotas import Reservation
+from router.load import Held
 from router.providers.bodies import refuse_duplicates
+from router.quotas import Reservation
 
 MAX_HEADER: Final = 8192
 
@@ -58,17 +59,39 @@ class Concurrency:
 
 
 class Lease:
-    """One request's place, and what it holds of its tenant's limits.
+    """One request's place, what it holds of its tenant's limits, and its place at a replica.
 
-    Closing it twice gives it back once.
+    Closing it twice gives it back once. `tokens` are what it is expected to cost, 0 before that
+    is known.
     """
 
-    __slots__ = ("_key", "_limits", "reservation")
+    __slots__ = ("_key", "_limits", "_place", "reservation", "tokens")
 
     def __init__(self, limits: Concurrency, key: str) -> None:
         self._limits: Concurrency | None = limits
         self._key = key
         self.reservation: Reservation | None = None
+        self.tokens = 0
+        self._place: Held | None = None
+
+    def hold(self, place: Held | None, tokens: int) -> None:
+        """Keep a place at a replica, of so many tokens, until it is taken or the request ends."""
+        if self._place is not None:
+            self._place.close()
+        self._place, self.tokens = place, tokens
+
+    @property
+    def replica(self) -> str | None:
+        """Where a place is kept."""
+        return None if self._place is None else self._place.key
+
+    def taken(self, replica: str) -> Held | None:
+        """The place, if it is at this replica; one elsewhere is given back."""
+        place, self._place = self._place, None
+        if place is not None and place.key != replica:
+            place.close()
+            return None
+        return place
 
     def settle(self, used: int) -> None:
         """The request ran and used so many tokens."""
@@ -80,6 +103,8 @@ class Lease:
         limits, self._limits = self._limits, None
         if limits is not None:
             limits.leave(self._key)
+        if self._place is not None:
+            self._place.close()
         if self.reservation is not None:
             self.reservation.close()
 
@@ -101,7 +126,7 @@ def parse(raw: bytes) -> Mapping[str, object]:
         raise RequestError("invalid_json", f"the body is no valid JSON, at {where}") from None
     if not isinstance(body, dict):
         raise RequestError("invalid_request", "the body must be a JSON object")
-    refuse_duplicates(raw)
+    refuse_duplicates(raw, body)
     return body
 
 

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import time
-import uuid
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 
 from classifiers.suite import Suite
-from regions.health import HealthBook, Standing
+from regions.health import HealthBook
 from router.admission import Concurrency
 from router.anchoring import Anchoring
 from router.audit.anchors.keeper import AnchorKeeper, Publish
@@ -25,10 +24,10 @@ from router.load import InFlight
 from router.metrics import Metrics
 from router.pipeline import Observed, Pipeline
 from router.quotas import Quotas
+from router.ranking import Placed, Ranking
 from router.records import Scribe
 from router.reload import Source
 from router.retrying import RetryBudget
-from router.selection import Condition
 from router.snapshot import Snapshot
 from router.state.ledger import Ledger
 from router.state.memory import MemoryLedger
@@ -40,6 +39,7 @@ from router.transport.client import HttpTransport
 from router.transport.messages import Transport
 from router.types import Arrival, Candidacy, Plan, Purpose
 from router.vetoes import VetoBoard
+from router.waiting import WaitingRoom
 from router.watch.start import Watches
 
 Scope = MutableMapping[str, Any]
@@ -136,6 +136,7 @@ class Router:
             clocks.wall,
             clocks.loop,
             anchors=AnchorKeeper(anchors or {}, clocks.wall),
+            chance=clocks.random,
         )
         out = transport or HttpTransport()
         router = cls(live, _steps(live, out), out, clocks)
@@ -247,7 +248,8 @@ def new_id(clocks: Clocks) -> str:
     value = millis << 80 | rest & ((1 << 80) - 1)
     value = value & ~(0xF << 76) | 0x7 << 76
     value = value & ~(0x3 << 62) | 0x2 << 62
-    return f"req-{uuid.UUID(int=value)}"
+    text = f"{value:032x}"
+    return f"req-{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
 
 
 def _steps(live: Live, transport: Transport) -> TwelveSteps:
@@ -258,6 +260,9 @@ def _steps(live: Live, transport: Transport) -> TwelveSteps:
     async def record(plan: Plan, candidacy: Candidacy, number: int) -> object:
         return await live.log.record(scribe.attempt(plan, candidacy, number, live.stamp()))
 
+    balance = live.balance
+    room: WaitingRoom[Placed] = WaitingRoom(live.loop_time, config.limits.waiting)
+    live.inflight.on_leave = room.wake
     dispatcher = Dispatcher(
         transport,
         live.health,
@@ -265,6 +270,7 @@ def _steps(live: Live, transport: Transport) -> TwelveSteps:
         live.vetoes,
         budget,
         live.roles,
+        balance.in_turn,
         record,
         live.loop_time,
         live.wall_time,
@@ -278,29 +284,10 @@ def _steps(live: Live, transport: Transport) -> TwelveSteps:
         live.concurrency,
         Quotas(live.ledger),
         live.metrics,
-        lambda name: condition(live, name),
+        Ranking(balance, room),
         live.wall_time,
         live.loop_time,
     )
-
-
-def condition(live: Live, endpoint: str) -> Condition:
-    """How an endpoint stands: as its best replica does, with that replica's load.
-
-    Without a replica it counts as marked: there is nothing to ask, until one is found.
-    """
-    now = live.loop_time()
-    keys = live.snapshot.targets.get(endpoint, {})
-    found = [
-        Condition(
-            live.health.standing(key, now),
-            live.inflight.tokens(key) / live.health.share(key, now),
-            live.health.retry_in(key, now),
-        )
-        for key in keys
-    ]
-    none = Condition(Standing.MARKED, 0.0, 1.0)
-    return min(found, key=lambda c: (c.standing.turn, c.load), default=none)
 
 
 def _observer(live: Live) -> Callable[[Observed], None]:

@@ -98,7 +98,8 @@ class Limits(Strict):
     `deadline`: a request's total; `connect`: one TCP and TLS set-up; `first_token`: from
     sent to first content of a stream; `answer`: from sent to the whole of an answer that is
     no stream; `idle`: between two chunks; `attempts`: endpoints tried at most;
-    `concurrency`: open requests per key, where the key sets none.
+    `concurrency`: open requests per key, where the key sets none; `queue`: the longest wait for
+    room at an endpoint; `waiting`: the most requests that wait at a time.
     """
 
     body: Size = 20 << 20
@@ -111,6 +112,7 @@ class Limits(Strict):
     idle: Duration = 60.0
     attempts: Annotated[int, Field(ge=1, le=16)] = 4
     concurrency: Annotated[int, Field(ge=1)] = 256
+    waiting: Annotated[int, Field(ge=0)] = 1024
 
 
 class RouterSection(Strict):

@@ -104,6 +104,7 @@ class Dispatcher:
     vetoes: VetoBoard
     budget: RetryBudget
     roles: CredentialBoard
+    in_turn: Callable[[Snapshot, str, str | None], list[str]]
     record: Callable[[Plan, Candidacy, int], Awaitable[object]]
     loop_time: Callable[[], float]
     wall_time: Callable[[], float]
@@ -131,7 +132,8 @@ class Dispatcher:
     async def _endpoint(self, run: _Run, candidacy: Candidacy) -> Dispatched | None:
         """Ask the replicas of one endpoint, best first."""
         name = candidacy.endpoint.name
-        for replica in self._replicas(run.plan.arrival.snapshot, name):
+        kept = run.plan.admitted.lease.replica
+        for replica in self.in_turn(run.plan.arrival.snapshot, name, kept):
             if not self._may_go_on(run):
                 return None
             if self._vetoed(run, candidacy):
@@ -140,16 +142,6 @@ class Dispatcher:
             if found is not None:
                 return found
         return None
-
-    def _replicas(self, snapshot: Snapshot, endpoint: str) -> list[str]:
-        now = self.loop_time()
-
-        def key(replica: str) -> tuple[int, float]:
-            share = self.health.share(replica, now)
-            standing = self.health.standing(replica, now)
-            return standing.turn, self.inflight.tokens(replica) / share
-
-        return sorted(snapshot.replicas(endpoint), key=key)
 
     def _may_go_on(self, run: _Run) -> bool:
         """1, and 3's budget: whether one more attempt may be made at all."""
@@ -196,7 +188,9 @@ class Dispatcher:
             if self._vetoed(run, candidacy):  # a veto, or the decision's end, came meanwhile
                 return None
         began = self.loop_time()
-        held = self.inflight.enter(replica, run.plan.classified.tokens)
+        lease = run.plan.admitted.lease
+        tokens = lease.tokens or run.plan.classified.tokens
+        held = lease.taken(replica) or self.inflight.enter(replica, tokens)
         self.health.start(replica, began)
         try:
             opened, call_id = await self._open(run, candidacy, replica)

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from random import random
 
 from policies.timed import effective_now
+from regions.fleet import Readings
 from regions.health import HealthBook
 from router.admission import Concurrency
 from router.audit.anchors.keeper import AnchorHealth, AnchorKeeper
 from router.audit.log import AuditLog
+from router.balance import Balance
 from router.load import InFlight
 from router.metrics import Metrics
 from router.role_keys import CredentialBoard
@@ -57,6 +60,20 @@ class Live:
     files: Files = field(default_factory=Files)
     starting: set[str] = field(default_factory=set)
     notes: dict[str, str] = field(default_factory=dict)
+    readings: Readings = field(default_factory=Readings)
+    chance: Callable[[], float] = random
+    balance: Balance = field(init=False)
+
+    def __post_init__(self) -> None:
+        """What is chosen by is the one load there is."""
+        self.balance = Balance(
+            lambda: self.snapshot,
+            self.health,
+            self.inflight,
+            self.readings,
+            self.loop_time,
+            self.chance,
+        )
 
     def now(self) -> float:
         """The time decisions are made at: never before the newest time in the log."""

@@ -1,7 +1,7 @@
 """Step 7, rank: the order in which eligible endpoints are tried. Pure.
 
-Lowest tier with an available endpoint first; within a tier the operator's `prefer` sets,
-then standing (health), then load. Residency is no part of it: whoever is here is inside.
+Lowest tier with an available endpoint first: one that is well and has room. Within a tier the
+operator's `prefer` sets, then standing (health), then load. Residency is no part of it: whoever is here is inside.
 
 A `prefer` is an ordered list of sets. A later set opens when every endpoint of the earlier
 ones is out: excluded, vetoed, marked bad, or failed in this request. A candidate is open
@@ -11,23 +11,25 @@ when every applying `prefer` opens it.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Set as AbstractSet
+from typing import NamedTuple
 
 from policies.engine import Preference
 from regions.health import Standing
 from router.types import Candidacy
 
 
-@dataclass(frozen=True, slots=True)
-class Condition:
+class Condition(NamedTuple):
     """How an endpoint stands right now: its best replica's standing, and its load.
 
-    `load` is in-flight tokens per unit of share; `retry_in` seconds until it may be tried.
+    `load` is in-flight tokens per unit of share; `retry_in` seconds until it may be tried;
+    `full`: every replica that is well has as much as it can take.
     """
 
     standing: Standing
     load: float
     retry_in: float = 0.0
+    full: bool = False
 
 
 class PreferConflict(Exception):
@@ -47,16 +49,21 @@ def order(
         PreferConflict: there are endpoints, and preferences shut each of them out.
     """
     state = {c.endpoint.name: conditions(c.endpoint.name) for c in eligible}
-    if not any(c.verdict.allowed.prefer for c in eligible):
-        return tuple(sorted(eligible, key=lambda c: _key(c, state)))
+    if not any([c.verdict.allowed.prefer for c in eligible]):
+        turns = sorted([(*_key(c, state), number) for number, c in enumerate(eligible)])
+        return tuple([eligible[turn[-1]] for turn in turns])
     return _by_preference(eligible, state)
 
 
-def _key(candidacy: Candidacy, state: dict[str, Condition]) -> tuple[bool, int, int, float]:
+def _key(
+    candidacy: Candidacy, state: dict[str, Condition]
+) -> tuple[bool, bool, int, int, float]:
     condition = state[candidacy.endpoint.name]
     # A marked endpoint goes behind every tier: it is tried when nothing else is left.
-    marked = condition.standing is Standing.MARKED
-    return marked, candidacy.tier, condition.standing.turn, condition.load
+    standing = condition.standing
+    marked = standing is Standing.MARKED
+    full = condition.full and not marked
+    return marked, full, candidacy.verdict.candidate.tier, standing.turn, condition.load
 
 
 def _by_preference(
@@ -68,10 +75,11 @@ def _by_preference(
     if len(out) == len(state):
         # All marked bad: trying is better than refusing, and stays inside the boundary.
         out = set()
+    full = {name for name, c in state.items() if c.full}
     left = list(eligible)
     while left:
         gone = out | {c.endpoint.name for c in chosen}
-        opened = [c for c in left if is_open(c, eligible, gone)]
+        opened = [c for c in left if is_open(c, eligible, gone, full)]
         if not opened:
             break
         best = min(opened, key=lambda c: _key(c, state))
@@ -82,20 +90,29 @@ def _by_preference(
     return tuple(chosen)
 
 
-def is_open(candidacy: Candidacy, eligible: Sequence[Candidacy], out: set[str]) -> bool:
+def is_open(
+    candidacy: Candidacy,
+    eligible: Sequence[Candidacy],
+    out: AbstractSet[str],
+    full: AbstractSet[str] = frozenset(),
+) -> bool:
     """Whether every `prefer` that applies to the candidate opens it now.
 
     Args:
         out: names that can't be had: marked bad, vetoed, or failed in this request.
+        full: names without room, which opens a later set only with `spill`.
     """
     return all(
-        _opens(preference, candidacy, eligible, out)
+        _opens(preference, candidacy, eligible, out | full if preference.spill else out)
         for preference in candidacy.verdict.allowed.prefer
     )
 
 
 def _opens(
-    preference: Preference, candidacy: Candidacy, eligible: Sequence[Candidacy], out: set[str]
+    preference: Preference,
+    candidacy: Candidacy,
+    eligible: Sequence[Candidacy],
+    out: AbstractSet[str],
 ) -> bool:
     for within in preference.sets:
         if within.contains(candidacy.footprint.process):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from classifiers.suite import Suite
 from policies.obligations import AnyObligation
@@ -25,10 +25,11 @@ from router.misdirection import Direction, direct
 from router.opening import OpenedStream
 from router.pipeline import Observed, Refused
 from router.quotas import Quotas, estimate
+from router.ranking import Ranking
 from router.receipts import receipt_headers
 from router.records import Scribe
 from router.relay import Pace, Relayed, deliver, relay
-from router.selection import Condition, PreferConflict, order
+from router.remembered import Memory
 from router.settling import Ended, end
 from router.surfaces.errors import error_event, send_error
 from router.types import (
@@ -57,9 +58,10 @@ class TwelveSteps:
     concurrency: Concurrency
     quotas: Quotas
     metrics: Metrics
-    conditions: Callable[[str], Condition]
+    ranking: Ranking
     wall_time: Callable[[], float]
     loop_time: Callable[[], float]
+    memory: Memory = field(default_factory=Memory)
 
     async def authenticate(self, arrival: Arrival) -> Authenticated:
         """1. The key's holder; 421 for a key or a boundary that belongs elsewhere."""
@@ -72,7 +74,7 @@ class TwelveSteps:
             # Types rule it out. Should it happen all the same, nothing is allowed.
             raise RequestError("no_policy", "no policy is loaded here, so nothing is allowed")
         known = Authenticated(arrival, holder, now)
-        elsewhere = deciding.elsewhere(known)
+        elsewhere = self.memory.elsewhere(known)
         if elsewhere is not None:
             raise await self._misdirected(arrival, holder.key, elsewhere)
         return known
@@ -98,11 +100,11 @@ class TwelveSteps:
 
     def classify(self, admitted: Admitted) -> Classified:
         """3. What everybody said about the request."""
-        return deciding.classified(admitted, self.suite)
+        return self.memory.classified(admitted, self.suite)
 
     def decide(self, classified: Classified) -> Decided:
         """4. Which places, under which rules, until when."""
-        decided = deciding.decided(classified)
+        decided = self.memory.decided(classified)
         error = deciding.refusal(decided)
         if error is not None:
             raise Refused(error, decided)
@@ -121,12 +123,8 @@ class TwelveSteps:
         return self.filtering.run(graded)
 
     async def rank(self, filtered: Filtered) -> Ranked:
-        """7. First choice first."""
-        try:
-            return Ranked(filtered, order(filtered.eligible, self.conditions))
-        except PreferConflict:
-            message = "the preferences of the rules that apply shut out every endpoint"
-            raise Refused(RequestError("prefer_conflict", message), filtered) from None
+        """7. First choice first, once one has room."""
+        return await self.ranking.run(filtered)
 
     def fulfil(self, ranked: Ranked, turn: int) -> Plan:
         """8. Obligations applied; everything that leaves is fixed from here on."""
@@ -211,6 +209,10 @@ class TwelveSteps:
         if broke:
             self.dispatcher.health.observe(dispatched.replica, Sign.ILL, self.loop_time())
         name = dispatched.candidacy.endpoint.name
+        if ended.usage is not None and ended.status == "ok":
+            admitted = dispatched.plan.admitted
+            tenant = admitted.authenticated.principal.tenant
+            self.ranking.balance.lengths.learn(admitted.asked.model, tenant, ended.usage[1])
         if ended.usage is not None:
             self.metrics.count("domicile_tokens_total", (name, "input"), ended.usage[0])
             self.metrics.count("domicile_tokens_total", (name, "output"), ended.usage[1])

@@ -1,0 +1,222 @@
+"""Fleets: what engines say of themselves, what a request is expected to cost. Pure.
+
+A reading has an age. Past `stale` seconds it says nothing, and a number that an engine does not
+report is unknown: neither ever reads as high or as low.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from math import inf
+from types import MappingProxyType
+from typing import Final
+
+RUNNING: Final = "running"
+WAITING: Final = "waiting"
+KV: Final = "kv"
+PROGRESS: Final = "progress"
+
+NAMES: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        # vLLM 0.6 to 0.32: docs.vllm.ai, "Metrics"
+        "vllm:num_requests_running": RUNNING,
+        "vllm:num_requests_waiting": WAITING,
+        "vllm:kv_cache_usage_perc": KV,
+        "vllm:gpu_cache_usage_perc": KV,
+        "vllm:generation_tokens_total": PROGRESS,
+        "vllm:prompt_tokens_total": PROGRESS,
+        # SGLang: docs.sglang.ai, "Production Metrics"
+        "sglang:num_running_reqs": RUNNING,
+        "sglang:num_queue_reqs": WAITING,
+        "sglang:token_usage": KV,
+        "sglang:generation_tokens_total": PROGRESS,
+        "sglang:prompt_tokens_total": PROGRESS,
+        # Text Generation Inference: its metrics reference; it tells no share of KV in use
+        "tgi_batch_current_size": RUNNING,
+        "tgi_queue_size": WAITING,
+        "tgi_request_generated_tokens_sum": PROGRESS,
+        # Triton's TensorRT-LLM backend: its `nv_trt_llm_*` metrics, by `request_type` and
+        # `kv_cache_block_type`
+        'nv_trt_llm_request_metrics{request_type="active"}': RUNNING,
+        'nv_trt_llm_request_metrics{request_type="waiting"}': WAITING,
+        'nv_trt_llm_kv_cache_block_metrics{kv_cache_block_type="fraction"}': KV,
+        "nv_inference_request_success": PROGRESS,
+    }
+)
+"""Metric names of engines → what they mean here. The names differ, so the engine needs no
+naming; a label stands in a name only where one metric says several things."""
+
+_WHOLE: Final = frozenset(name.partition("{")[0] for name in NAMES)
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What an engine said at `at` (loop time); `None` where it said nothing.
+
+    `running`, `waiting`: requests; `kv`: share of the KV cache in use, 0 to 1; `progress`: a
+    counter that grows while the engine works. `own`: requests this router had there then.
+    """
+
+    at: float
+    running: float | None = None
+    waiting: float | None = None
+    kv: float | None = None
+    progress: float | None = None
+    own: int = 0
+
+
+def parse_metrics(page: str, at: float, own: int = 0) -> Reading:
+    """A Prometheus page as a reading; engines of one page are added up, shares are the highest.
+
+    Lines that are no number are passed over: what is not told is unknown.
+    """
+    found: dict[str, float] = {}
+    for meaning, value in _samples(page):
+        before = found.get(meaning)
+        if before is None:
+            found[meaning] = value
+        else:
+            found[meaning] = max(before, value) if meaning == KV else before + value
+    return Reading(
+        at, found.get(RUNNING), found.get(WAITING), found.get(KV), found.get(PROGRESS), own
+    )
+
+
+def _samples(page: str) -> Iterator[tuple[str, float]]:
+    for line in page.splitlines():
+        name = line.partition("{")[0].partition(" ")[0]
+        if name not in _WHOLE:
+            continue
+        meaning = NAMES.get(name) or _labelled(name, line)
+        value = _number(line.rpartition("}")[2] if "{" in line else line[len(name) :])
+        if meaning is not None and value is not None:
+            yield meaning, value
+
+
+def _labelled(name: str, line: str) -> str | None:
+    for known, meaning in NAMES.items():
+        metric, brace, label = known.partition("{")
+        if brace and metric == name and label.rstrip("}") in line:
+            return meaning
+    return None
+
+
+def _number(text: str) -> float | None:
+    words = text.split()
+    try:
+        value = float(words[0]) if words else inf
+    except ValueError:
+        return None
+    return value if 0 <= value < inf else None
+
+
+class Readings:
+    """The newest reading of every replica, by its key.
+
+    Args:
+        stale: seconds after which a reading says nothing; at least two scrapes long.
+    """
+
+    __slots__ = ("_at", "_moved", "stale")
+
+    def __init__(self, stale: float = 5.0) -> None:
+        self.stale = stale
+        self._at: dict[str, Reading] = {}
+        self._moved: dict[str, float] = {}
+
+    def report(self, key: str, reading: Reading) -> None:
+        """Take a reading. A counter that differs from the one before (or began again) moved."""
+        before = self._at.get(key)
+        if before is not None and before.progress != reading.progress:
+            self._moved[key] = reading.at
+        self._at[key] = reading
+
+    def fresh(self, key: str, now: float) -> Reading | None:
+        """The reading, unless it is stale or there is none."""
+        found = self._at.get(key)
+        return found if found is not None and now - found.at <= self.stale else None
+
+    def moved(self, key: str) -> float:
+        """When the engine was last seen to work, in loop time; minus infinity if never."""
+        return self._moved.get(key, -inf)
+
+    def foreign(self, key: str, now: float) -> float:
+        """Requests at a replica that this router did not send: other routers' and the like."""
+        found = self.fresh(key, now)
+        if found is None or found.running is None:
+            return 0.0
+        return max(0.0, found.running + (found.waiting or 0.0) - found.own)
+
+    def pressure(self, key: str, now: float) -> float:
+        """How full the engine says it is; above 1 it queues. 0 when it doesn't say.
+
+        An engine that lets requests wait has as many running as it can, so the ratio of all to
+        the running is the load over its capacity, whatever that is.
+        """
+        found = self.fresh(key, now)
+        if found is None or not found.waiting or found.running is None:
+            return 0.0
+        return (found.running + found.waiting) / max(1.0, found.running)
+
+    def forget(self, keep: frozenset[str]) -> None:
+        """Drop what is known of replicas that are gone."""
+        for key in self._at.keys() - keep:
+            del self._at[key]
+            self._moved.pop(key, None)
+
+
+@dataclass(frozen=True, slots=True)
+class Capacity:
+    """What one replica takes at a time; `None` where not declared."""
+
+    requests: int | None = None
+    tokens: int | None = None
+
+    def used(self, requests: float, tokens: float) -> float:
+        """The share in use, of whichever is fuller; 1 and more is full."""
+        of_requests = requests / self.requests if self.requests else 0.0
+        of_tokens = tokens / self.tokens if self.tokens else 0.0
+        return max(of_requests, of_tokens)
+
+
+@dataclass(frozen=True, slots=True)
+class _Mean:
+    value: float
+    count: int = 1
+
+
+class Lengths:
+    """Answer lengths in tokens, learned per model and tenant: what a request really costs.
+
+    A client's limit is a poor estimate: most set it far above what comes.
+
+    Args:
+        weight: of the newest answer, once enough are known.
+        bound: pairs remembered; the first learned is forgotten first.
+    """
+
+    __slots__ = ("_bound", "_means", "_weight")
+
+    def __init__(self, weight: float = 0.05, bound: int = 4096) -> None:
+        self._weight = weight
+        self._bound = bound
+        self._means: dict[tuple[str, str], _Mean] = {}
+
+    def expect(self, model: str, tenant: str, limit: int) -> int:
+        """Output tokens to expect: what was learned, never above the client's own limit."""
+        found = self._means.get((model, tenant))
+        return limit if found is None else min(limit, max(1, round(found.value)))
+
+    def learn(self, model: str, tenant: str, tokens: int) -> None:
+        """An answer ended with so many output tokens."""
+        key = (model, tenant)
+        found = self._means.get(key)
+        if found is None:
+            if len(self._means) >= self._bound:
+                del self._means[next(iter(self._means))]
+            self._means[key] = _Mean(float(tokens))
+            return
+        weight = max(self._weight, 1 / (found.count + 1))
+        value = found.value + weight * (tokens - found.value)
+        self._means[key] = replace(found, value=value, count=found.count + 1)

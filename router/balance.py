@@ -1,0 +1,162 @@
+"""Which replica of an endpoint, and how loaded it is: own tokens in flight, corrected by engines.
+
+Choosing and counting are one step without an await between: of any number of requests that
+choose at once, each sees what the others took.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
+
+from regions.fleet import Capacity, Lengths, Readings
+from regions.health import HealthBook, Standing
+from regions.model import Endpoint
+from regions.prefix import Affinity, Trail
+from router.load import Held, InFlight
+from router.selection import Condition
+from router.snapshot import Snapshot
+
+ENGINE_FULL: Final = 1.25
+"""An engine may let a few wait, so that its next batch is full; above this it has enough."""
+
+_USUAL: Final = 512.0
+"""Tokens of a request of which nothing is known, as those that other routers sent."""
+
+_NOWHERE: Final = Condition(Standing.MARKED, 0.0, 1.0)
+
+
+class Seat(NamedTuple):
+    """One replica as it stands: the smallest is the best to ask."""
+
+    key: str
+    standing: Standing
+    full: bool
+    load: float
+    retry_in: float
+
+    @property
+    def rank(self) -> tuple[bool, bool, int, float]:
+        """Marked ones last, full ones before them, then by standing and load."""
+        return self.standing is Standing.MARKED, self.full, self.standing.turn, self.load
+
+
+@dataclass(slots=True)
+class Balance:
+    """The load of every replica of one router.
+
+    Attributes:
+        snapshot: gives the one in force.
+        random: a number from 0 to 1. Equal replicas are told apart by it, so that several
+            routers don't all begin with the first.
+    """
+
+    snapshot: Callable[[], Snapshot]
+    health: HealthBook
+    inflight: InFlight
+    readings: Readings
+    loop_time: Callable[[], float]
+    random: Callable[[], float]
+    lengths: Lengths = field(default_factory=Lengths)
+    affinity: Affinity = field(default_factory=Affinity)
+    _of: Snapshot | None = None
+    _capacities: Mapping[str, Capacity] = field(default_factory=dict)
+
+    def condition(self, endpoint: str) -> Condition:
+        """How an endpoint stands: as its best replica does, with that replica's load.
+
+        Without a replica it counts as marked: there is nothing to ask, until one is found.
+        """
+        best: Seat | None = None
+        for key in self.snapshot().targets.get(endpoint, ()):
+            seat = self.seat(endpoint, key)
+            if best is None or seat.rank < best.rank:
+                best = seat
+        if best is None:
+            return _NOWHERE
+        return Condition(best.standing, best.load, best.retry_in, best.full)
+
+    def seat(self, endpoint: str, key: str) -> Seat:
+        """How one replica stands."""
+        now = self.loop_time()
+        standing, share, retry = self.health.state(key, now)
+        foreign = self.readings.foreign(key, now)
+        tokens = self.inflight.tokens(key) + foreign * self._mean(key)
+        full = self._saturation(endpoint, key, tokens, foreign, now) >= 1
+        return Seat(key, standing, full, tokens / share, retry)
+
+    def saturation(self, endpoint: str, key: str) -> float:
+        """The load of a replica over what it can take; 0 when nothing is known of that."""
+        now = self.loop_time()
+        foreign = self.readings.foreign(key, now)
+        tokens = self.inflight.tokens(key) + foreign * self._mean(key)
+        return self._saturation(endpoint, key, tokens, foreign, now)
+
+    def _saturation(
+        self, endpoint: str, key: str, tokens: float, foreign: float, now: float
+    ) -> float:
+        pressure = self.readings.pressure(key, now) / ENGINE_FULL
+        capacity = self._capacity(endpoint)
+        if capacity is None:
+            return pressure
+        return max(pressure, capacity.used(self.inflight.requests(key) + foreign, tokens))
+
+    def _mean(self, key: str) -> float:
+        requests = self.inflight.requests(key)
+        return self.inflight.tokens(key) / requests if requests else _USUAL
+
+    def _capacity(self, endpoint: str) -> Capacity | None:
+        snapshot = self.snapshot()
+        if snapshot is not self._of:
+            self._of, self._capacities = snapshot, capacities(snapshot.policy.endpoints)
+        return self._capacities.get(endpoint)
+
+    # ----------------------------------------------------------------------------------
+
+    def reserve(self, endpoint: str, tokens: int, trail: Trail | None = None) -> Held | None:
+        """Choose a replica and count the request there; `None` when the endpoint has none.
+
+        A replica that holds the prompt's beginning is taken, unless it has too much to do.
+        """
+        keys = tuple(self.snapshot().targets.get(endpoint, ()))
+        if not keys:
+            return None
+        if len(keys) == 1:
+            return self.inflight.enter(keys[0], tokens)
+        seats = [self.seat(endpoint, key) for key in keys]
+        best = min(seat.rank[:3] for seat in seats)
+        alike = [seat for seat in seats if seat.rank[:3] == best]
+        chosen = self._chosen(alike, tokens, trail)
+        return self.inflight.enter(chosen, tokens)
+
+    def _chosen(self, alike: Sequence[Seat], tokens: int, trail: Trail | None) -> str:
+        if trail is not None:
+            loads = {seat.key: seat.load for seat in alike}
+            found = self.affinity.choose(trail, loads, tokens)
+            if found is not None:
+                return found
+        return min(alike, key=lambda seat: (seat.load, self.random())).key
+
+    def in_turn(self, snapshot: Snapshot, endpoint: str, first: str | None) -> list[str]:
+        """An endpoint's replicas as they are to be asked, the reserved one first if it is well."""
+        now = self.loop_time()
+
+        def rank(key: str) -> tuple[int, bool, float]:
+            standing, share, _ = self.health.state(key, now)
+            return standing.turn, key != first, self.inflight.tokens(key) / share
+
+        return sorted(snapshot.replicas(endpoint), key=rank)
+
+
+def capacities(endpoints: Mapping[str, Endpoint]) -> dict[str, Capacity]:
+    """The declared capacities, by endpoint name."""
+    found = {}
+    for name, endpoint in endpoints.items():
+        requests = endpoint.settings.get("capacity_requests")
+        tokens = endpoint.settings.get("capacity_tokens")
+        if requests is not None or tokens is not None:
+            found[name] = Capacity(
+                None if requests is None else int(requests), None if tokens is None else int(tokens)
+            )
+    return found

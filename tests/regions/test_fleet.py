@@ -1,0 +1,121 @@
+"""Readings have an age, missing numbers are unknown, and answer lengths are learned."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from regions.fleet import Capacity, Lengths, Reading, Readings, parse_metrics
+
+VLLM = """\
+# HELP vllm:num_requests_running x
+# TYPE vllm:num_requests_running gauge
+vllm:num_requests_running{engine="0",model_name="m"} 3.0
+vllm:num_requests_running{engine="1",model_name="m"} 4.0
+vllm:num_requests_waiting{engine="0",model_name="m"} 2.0
+vllm:num_requests_waiting_by_reason{engine="0",reason="capacity"} 9.0
+vllm:kv_cache_usage_perc{engine="0",model_name="m"} 0.25
+vllm:kv_cache_usage_perc{engine="1",model_name="m"} 0.75
+vllm:generation_tokens_total{engine="0",model_name="m"} 100.0
+vllm:prompt_tokens_total{engine="0",model_name="m"} 11.0
+"""
+
+
+TRITON = """\
+nv_trt_llm_request_metrics{model="t",request_type="active",version="1"} 5
+nv_trt_llm_request_metrics{model="t",request_type="waiting",version="1"} 1
+nv_trt_llm_request_metrics{model="t",request_type="max",version="1"} 99
+nv_trt_llm_kv_cache_block_metrics{kv_cache_block_type="fraction",model="t"} 0.1
+"""
+
+
+def test_vllms_page_is_read_and_its_engines_added_up() -> None:
+    assert parse_metrics(VLLM, 5.0, 2) == Reading(5.0, 7.0, 2.0, 0.75, 111.0, 2)
+
+
+@pytest.mark.parametrize(
+    ("page", "expected"),
+    [
+        ("sglang:num_running_reqs{a=\"b\"} 3\nsglang:num_queue_reqs 1\nsglang:token_usage 0.5\n",
+         Reading(0, 3, 1, 0.5)),
+        ("tgi_batch_current_size 4\ntgi_queue_size 2\n", Reading(0, 4, 2)),
+        (TRITON,
+         Reading(0, 5, 1, 0.1)),
+    ],
+)  # fmt: skip
+def test_other_engines_say_the_same_in_other_words(page: str, expected: Reading) -> None:
+    assert parse_metrics(page, 0) == expected
+
+
+@given(st.text(max_size=200))
+def test_no_page_breaks_the_reading(text: str) -> None:
+    found = parse_metrics(f"vllm:num_requests_running {text}\n{text}", 0)
+    assert found.running is None or found.running >= 0
+
+
+@pytest.mark.parametrize("value", ["NaN", "-1", "+Inf", "", "x"])
+def test_what_is_no_count_is_unknown(value: str) -> None:
+    assert parse_metrics(f"vllm:num_requests_running {value}\n", 0).running is None
+
+
+def test_a_stale_reading_says_nothing() -> None:
+    book = Readings(stale=2.0)
+    book.report("a", Reading(10.0, 4, 4, own=1))
+    assert (book.foreign("a", 11.0), book.pressure("a", 11.0)) == (7, 2)
+    assert (book.foreign("a", 12.5), book.pressure("a", 12.5)) == (0, 0)
+    assert book.fresh("b", 0) is None
+
+
+@pytest.mark.parametrize("reading", [Reading(0), Reading(0, running=9), Reading(0, waiting=9)])
+def test_a_missing_number_is_not_saturation(reading: Reading) -> None:
+    book = Readings()
+    book.report("a", reading)
+    assert book.pressure("a", 0) == 0
+
+
+def test_an_engine_moves_when_its_counter_does() -> None:
+    book = Readings()
+    book.report("a", Reading(1.0, progress=5))
+    book.report("a", Reading(2.0, progress=5))
+    assert book.moved("a") == float("-inf")
+    book.report("a", Reading(3.0, progress=6))
+    book.report("a", Reading(4.0, progress=6))
+    assert book.moved("a") == 3.0
+    book.report("a", Reading(5.0, progress=0))  # it began again
+    assert book.moved("a") == 5.0
+
+
+def test_what_is_gone_is_forgotten() -> None:
+    book = Readings()
+    book.report("a", Reading(1.0))
+    book.forget(frozenset())
+    assert book.fresh("a", 1.0) is None
+
+
+def test_the_fuller_of_two_limits_counts() -> None:
+    assert Capacity(4, 100).used(1, 80) == 0.8
+    assert Capacity(4, 100).used(6, 80) == 1.5
+    assert Capacity().used(1000, 10**9) == 0
+
+
+def test_lengths_are_learned_per_model_and_tenant() -> None:
+    lengths = Lengths()
+    assert lengths.expect("m", "t", 4096) == 4096
+    for _ in range(200):
+        lengths.learn("m", "t", 50)
+    assert lengths.expect("m", "t", 4096) == 50
+    assert lengths.expect("m", "t", 10) == 10
+    assert lengths.expect("m", "other", 4096) == 4096
+
+
+def test_lengths_follow_a_change_and_stay_bounded() -> None:
+    lengths = Lengths(weight=0.1, bound=2)
+    for _ in range(50):
+        lengths.learn("m", "t", 10)
+    for _ in range(100):
+        lengths.learn("m", "t", 1000)
+    assert lengths.expect("m", "t", 10**6) > 990
+    for name in "uvw":
+        lengths.learn("m", name, 1)
+    assert lengths.expect("m", "t", 7777) == 7777
