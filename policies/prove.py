@@ -19,11 +19,13 @@ An `ensure` is judged again at every end within its horizon.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Final
 
+from policies.findings import Finding, Severity
 from policies.loader import Loaded
 from policies.model import Policy, Rule
 from policies.proving.asserting import Asserting
@@ -50,6 +52,14 @@ class Outcome(StrEnum):
     VACUOUS = "vacuous"
     UNDECIDED = "undecided"
     BROKEN = "broken"
+
+
+_CODES: Final[Mapping[Outcome, str]] = {
+    Outcome.LATER: "breaks_later",
+    Outcome.VACUOUS: "vacuous",
+    Outcome.UNDECIDED: "undecided",
+    Outcome.BROKEN: "broken",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +142,23 @@ class Proofs:
             self._known.clear()
         found = self._known[key] = prove(loaded, now, routers)
         return found
+
+
+def findings(proof: Proof) -> Iterator[Finding]:
+    """What a check says of a proof: errors for what is refused, warnings for what breaks later."""
+    for one in proof.verdicts:
+        if one.outcome is Outcome.HOLDS:
+            continue
+        said = f"{one.kind} {one.text}: {one.outcome.value}"
+        if one.outcome is Outcome.VACUOUS:
+            said += "; no request reaches what it speaks of, correct its condition"
+        elif one.outcome is Outcome.UNDECIDED:
+            said += "; the solver found no answer within its budget, say less in one statement"
+        elif one.example is not None:
+            when = datetime.fromtimestamp(one.example.at, UTC).strftime("%Y-%m-%d")
+            said += f", from {when}: {one.example}" if not one.refused else f": {one.example}"
+        severity = Severity.ERROR if one.refused else Severity.WARNING
+        yield Finding(severity, f"{one.kind}_{_CODES[one.outcome]}", said, one.mark)
 
 
 class _Prover:

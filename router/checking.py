@@ -5,8 +5,8 @@ Each part is read by itself, so that one fault doesn't hide another:
 2. variables named `DOMICILE_…` that nobody reads: they would look as if they worked;
 3. the policy files; 4. the keys; 5. the log's signing key;
 6. all of it together, as `serve` loads it;
-7. lint over what was loaded, with the places of everything the router writes to.
-Proofs join after 7.
+7. lint over what was loaded, with the places of everything the router writes to;
+8. proofs of every `assert` and `ensure`, with the places of this router and its peers.
 """
 
 from __future__ import annotations
@@ -85,12 +85,23 @@ def check(path: Path, environment: Mapping[str, str], now: float) -> Checked:
 
 
 def _linted(snapshot: Snapshot, settings: tuple[Setting, ...], now: float) -> Checked:
-    """7."""
+    """7 and 8."""
     loaded = Loaded(snapshot.policy, snapshot.catalog)
     findings: list[Finding] = []
     problems = list(_tried(lambda: findings.extend(lint(loaded, now, stores(snapshot.config)))))
+    problems += _tried(lambda: findings.extend(_proved(loaded, snapshot.config, now)))
     problems += [str(one) for one in findings if one.severity is Severity.ERROR]
     return Checked(tuple(problems), settings, snapshot, tuple(findings))
+
+
+def _proved(loaded: Loaded, config: Config, now: float) -> Iterator[Finding]:
+    """8. The solver is imported only where there is something to prove."""
+    if not loaded.policy.statements and not loaded.policy.ensures:
+        return
+    from policies.prove import findings, prove
+
+    places = (config.router.region, *(peer.region for peer in config.router.peers))
+    yield from findings(prove(loaded, now, places))
 
 
 def stores(config: Config) -> Mapping[str, str]:

@@ -8,9 +8,10 @@ from random import Random
 
 import pytest
 
+from policies.findings import Severity
 from policies.gathered import PolicyFile
 from policies.loader import load
-from policies.prove import Outcome, Proofs, Verdict, prove, proved
+from policies.prove import Outcome, Proofs, Verdict, findings, prove, proved
 from policies.proving.examples import CounterExample
 from policies.proving.logic import Logic, Undecided
 from tests.policies.proving.brute import breaks_ensure, breaks_statement
@@ -212,6 +213,16 @@ def test_proofs_are_remembered_until_something_ends() -> None:
     assert proofs.of(loaded, NOW + 60) is first
     assert proofs.of(loaded, NOW, ("self:fra1",)) is not first
     assert proofs.of(loaded, first.good_until) is not first
+
+
+def test_findings_are_errors_now_and_warnings_later() -> None:
+    (later,) = findings(prove(example(), NOW))
+    assert (later.severity, later.code) == (Severity.WARNING, "ensure_breaks_later")
+    assert "from 2027-" in later.message
+    text = BASE + "assert: [{never: {processed_outside: EU}}]\n"
+    (broken,) = findings(prove(loading(text), NOW))
+    assert (broken.severity, broken.code) == (Severity.ERROR, "assert_broken")
+    assert str(broken).startswith("main.yaml:13:10: error: assert never")
 
 
 # -- against brute force -------------------------------------------------------------------

@@ -126,3 +126,13 @@ def test_everything_the_router_writes_to_has_a_place(tmp_path: Path) -> None:
         "log.anchor": "aws:eu-west-1",
         "state": "aws:eu-central-1",
     }
+
+
+def test_proofs_join_and_what_is_broken_is_a_problem(tmp_path: Path) -> None:
+    holds = "assert: [{never: {processed_outside: EU}}]\n"
+    found = check(write(tmp_path, BASELINE + holds).config, {}, AT)
+    assert found.problems == ()
+    wide = BASELINE.replace("process: EU, retain: EU", "process: worldwide, retain: worldwide")
+    (problem,) = check(write(tmp_path, wide + holds.replace("EU", "CH")).config, {}, AT).problems
+    assert "error: assert never" in problem
+    assert "(assert_broken)" in problem
