@@ -15,6 +15,7 @@ from classifiers.patterns import KINDS, LIMIT, Patterns, kinds_in
 from classifiers.suite import Suite
 from classifiers.view import PromptView
 
+AWS_KEY = "AKIA" + "IOSFODNN7EXAMPLE"
 PLAIN = (
     "What is 2+2?", "Summarise the meeting of 12.03.2025 in three points.",
     "Order 12345678 ships on 2025-06-30 for 1,299.00 EUR.", "Use HTTP 404 or 500, port 8080.",
@@ -42,7 +43,7 @@ def test_plain_texts_claim_nothing(text: str) -> None:
         ("L898902C36UTO7408122F1204159ZE184226B<<<<<10", "passport"),
         ("write to anna.meier+x@mail.example.co.uk", "email"), ("+49 30 1234567", "phone"),
         ("call (415) 555-0132 now", "phone"), ("from 8.8.8.8", "ip"),
-        ("2001:4860:4860::8888", "ip"), ("AKIAIOSFODNN7EXAMPLE", "secret"),
+        ("2001:4860:4860::8888", "ip"), (AWS_KEY, "secret"),
         ("-----BEGIN RSA PRIVATE KEY-----", "secret"), ("the patient has diabetes", "health"),
         ("Die Patientin ist schwanger", "health"), ("my 5-year-old won't sleep", "child"),
         ("unsere Tochter: mein kleiner Sohn", "child"),
