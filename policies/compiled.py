@@ -19,6 +19,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import inf
 from typing import Final
 
 from policies.attributes import OPEN, Attributes, State, Truth
@@ -89,7 +90,7 @@ class Compiled:
             asked.freeze(self._all)
         self._tables = tuple(self._asked.items())
         self._bounds: dict[tuple[int, int], Boundary] = {}
-        self._ends = _ends(policy)
+        self._ends = policy.ends()
         self._stretches: dict[int, _Stretch] = {}
         self._built_in: dict[str | None, State] = {}
 
@@ -150,6 +151,26 @@ class Compiled:
             now,
             known.good_until,
         )
+
+    def outer(self, ask: Ask, now: float) -> Boundary:
+        """The bound of `policies.outer.outer_bound`; `ask` holds its early attributes."""
+        stretch = self._stretch(now)
+        facts = self._facts(ask)
+        _, certain = self._masks(facts.states)
+        start = self._granted(ask.tenant, self._grant(ask.tenant), now, stretch).process
+        sure, possible = start.sure, start.possible
+        for n in bits(certain & ~stretch.dry):
+            process = stretch.rules[n].process
+            if process is not None:
+                sure &= process[0]
+                possible &= process[1]
+        return self._bound(sure, possible)
+
+    def constant(self, now: float) -> tuple[float, float]:
+        """From when to when (exclusive) time changes nothing in the policy, around `now`."""
+        number = bisect_right(self._ends, now)
+        since = self._ends[number - 1] if number else -inf
+        return since, self._ends[number] if number < len(self._ends) else inf
 
     def _decide(self, ask: Ask, now: float, stretch: _Stretch) -> Decision:
         facts = self._facts(ask)
@@ -372,18 +393,3 @@ def _obligations(chosen: list[_Unfolded]) -> Obligations:
         for obligation in rule.obligations:
             result = result.add(obligation)
     return result
-
-
-def _ends(policy: Policy) -> list[float]:
-    """Every moment at which anything may change, ascending."""
-    ends: set[float] = set()
-    for tenant in policy.tenants.values():
-        if tenant.grant is not None:
-            grant = tenant.grant
-            ends.update(grant.process.ends, grant.retain.ends, grant.operate.ends)
-    for rule in policy.rules:
-        for bound in (rule.process, rule.retain):
-            ends.update(bound.ends if bound is not None else ())
-        ends.update(rule.operate.ends if rule.operate is not None else ())
-        ends.update(() if rule.dry_run_until is None else (rule.dry_run_until,))
-    return sorted(ends)

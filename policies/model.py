@@ -200,6 +200,20 @@ class Policy:
         known = self.apps.get(app) if app is not None else None
         return known.trusted if known is not None else frozenset()
 
+    def ends(self) -> list[float]:
+        """Every moment at which anything here may change, ascending, seconds since the epoch."""
+        ends: set[float] = set()
+        for tenant in self.tenants.values():
+            if tenant.grant is not None:
+                grant = tenant.grant
+                ends.update(grant.process.ends, grant.retain.ends, grant.operate.ends)
+        for rule in self.rules:
+            for bound in (rule.process, rule.retain):
+                ends.update(bound.ends if bound is not None else ())
+            ends.update(rule.operate.ends if rule.operate is not None else ())
+            ends.update(() if rule.dry_run_until is None else (rule.dry_run_until,))
+        return sorted(ends)
+
     def candidates(self, model: str) -> tuple[tuple[Tier, Endpoint], ...]:
         """A model's endpoints with their tiers, lowest tier first, in the written order."""
         tiers = sorted(self.models[model].tiers.items())

@@ -41,8 +41,13 @@ def outer_bound(
         AttributeRefused: an undeclared name or value, or a source that may not supply it.
     """
     early = early_attributes(policy.declared, supplied, policy.trusted(app))
-    facts = Ask(tenant, app, early, purpose).facts
-    known = policy.tenants.get(tenant)
+    return bound_of(policy, Ask(tenant, app, early, purpose), now)
+
+
+def bound_of(policy: Policy, ask: Ask, now: float) -> Boundary:
+    """The same, of an ask that holds the early attributes."""
+    facts = ask.facts
+    known = policy.tenants.get(ask.tenant)
     bound = granted(policy.atlas, known.grant if known is not None else None, now).process
     for rule in policy.rules:
         if rule.process is None or rule.is_dry(now):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import IntEnum
+from typing import Final
 
 
 class Sign(IntEnum):
@@ -73,6 +74,9 @@ class _Record:
     last_sign: float = float("-inf")
 
 
+_WELL: Final = (Standing.GOOD, 1.0, 0.0)
+
+
 class HealthBook:
     """What is known of every replica, by its key (`endpoint` or `endpoint/replica`)."""
 
@@ -87,7 +91,9 @@ class HealthBook:
         if sign is Sign.CLIENT:
             self._end_trial(key)
             return
-        record = self._records.setdefault(key, _Record())
+        record = self._records.get(key)
+        if record is None:
+            record = self._records[key] = _Record()
         record.last_sign = now
         if sign is Sign.OK:
             self._recover(record, now)
@@ -106,6 +112,19 @@ class HealthBook:
         if record.marks:
             return Standing.TRIAL
         return Standing.LOADED if now < record.loaded_until else Standing.GOOD
+
+    def state(self, key: str, now: float) -> tuple[Standing, float, float]:
+        """`standing`, `share` and `retry_in` of a replica; most have nothing against them."""
+        record = self._records.get(key)
+        if record is None or (
+            not record.marks
+            and now >= record.marked_until
+            and now >= record.trial_until
+            and now >= record.loaded_until
+            and (now - record.recovered) / self._settings.ramp >= 1
+        ):
+            return _WELL
+        return self.standing(key, now), self.share(key, now), self.retry_in(key, now)
 
     def start(self, key: str, now: float) -> None:
         """An attempt begins: a replica on trial lets no other through until it ends."""

@@ -5,40 +5,43 @@ The router walks them for every request, `domicile decide` for one that is never
 
 from __future__ import annotations
 
-from classifiers.suite import Suite
-from policies.attributes import Supplied, gather
+from collections.abc import Callable, Sequence
+
+from classifiers.suite import Findings, Suite
+from policies.attributes import Attributes, Supplied, gather
+from policies.compiled import Compiled
 from policies.engine import Ask, decide
-from policies.outer import outer_bound
+from policies.model import Model
+from policies.outer import bound_of, early_attributes
+from regions.model import Tier
 from router import grade
 from router.errors import RequestError
 from router.misdirection import Direction, direct
 from router.pipeline import Refused
 from router.said import refusing, said_by_head, said_in_body
-from router.types import Admitted, Authenticated, Classified, Decided, Graded
+from router.types import Admitted, Authenticated, Classified, Decided, Graded, Verdict
 
 
-def elsewhere(known: Authenticated) -> Direction | None:
+def elsewhere(known: Authenticated, compiled: Compiled | None = None) -> Direction | None:
     """Where a request belongs that this router may not process, by key and headers alone.
 
     `None` also when nothing is granted at all: step 4 says so, and records it.
+
+    Args:
+        compiled: decides as the reference does, but faster; made of the same policy.
 
     Raises:
         RequestError: an attribute that is not declared, or not the client's to give.
     """
     policy, principal = known.arrival.snapshot.policy, known.principal
-    bound = refusing(
-        lambda: outer_bound(
-            policy,
-            principal.tenant,
-            principal.app,
-            said_by_head(known),
-            known.now.time,
-            known.arrival.purpose.value,
-        )
-    )
+    said = said_by_head(known)
+    trusted = policy.trusted(principal.app)
+    early = refusing(lambda: early_attributes(policy.declared, said, trusted))
     tenant = policy.tenants.get(principal.tenant)
     if tenant is None or tenant.grant is None:
         return None
+    asked, now = ask(known, early), known.now.time
+    bound = compiled.outer(asked, now) if compiled is not None else bound_of(policy, asked, now)
     return direct(bound, known.arrival.snapshot)
 
 
@@ -48,28 +51,36 @@ def classified(admitted: Admitted, suite: Suite) -> Classified:
     Raises:
         RequestError: an attribute that is not declared, or not the client's to give.
     """
-    policy = admitted.snapshot.policy
     view = admitted.arrival.surface.view(admitted.body)
-    found = suite.run(view)
-    said = [*said_by_head(admitted.authenticated), *said_in_body(admitted)]
+    attributes = gathered(admitted, said_in_body(admitted), suite.run(view))
+    tokens = view.tokens + admitted.asked.output_tokens
+    return Classified(admitted, attributes, tokens, view.tokens, view)
+
+
+def gathered(admitted: Admitted, body: Sequence[Supplied], found: Findings) -> Attributes:
+    """What key, head, body and classifiers say, put together.
+
+    Raises:
+        RequestError: an attribute that is not declared, or not the client's to give.
+    """
+    policy = admitted.snapshot.policy
+    said = [*said_by_head(admitted.authenticated), *body]
     said += [Supplied(f.attribute, (f.value,), f"classifier:{f.source}") for f in found.findings]
     trusted = policy.trusted(admitted.authenticated.principal.app)
-    attributes = refusing(lambda: gather(policy.declared, said, trusted, found.opened))
-    tokens = view.tokens + admitted.asked.output_tokens
-    return Classified(admitted, attributes, tokens, view.tokens)
+    return refusing(lambda: gather(policy.declared, said, trusted, found.opened))
+
+
+def ask(known: Authenticated, attributes: Attributes) -> Ask:
+    """The request as policy sees it."""
+    principal = known.principal
+    return Ask(principal.tenant, principal.app, attributes, known.arrival.purpose.value)
 
 
 def decided(classified_: Classified) -> Decided:
     """4. Which places, under which rules, until when; `refusal` says whether it ends here."""
-    admitted = classified_.admitted
-    known = admitted.authenticated
-    ask = Ask(
-        known.principal.tenant,
-        known.principal.app,
-        classified_.attributes,
-        admitted.arrival.purpose.value,
-    )
-    return Decided(classified_, decide(admitted.snapshot.policy, ask, known.now.time))
+    known = classified_.admitted.authenticated
+    asked = ask(known, classified_.attributes)
+    return Decided(classified_, decide(known.arrival.snapshot.policy, asked, known.now.time))
 
 
 def refusal(found: Decided) -> RequestError | None:
@@ -85,8 +96,14 @@ def refusal(found: Decided) -> RequestError | None:
     return None
 
 
-def graded(found: Decided) -> Graded:
-    """5. Without a classifier for the model, its highest tier serves.
+Judge = Callable[[Decided, Model, Tier | None], Verdict | None]
+
+
+def graded(found: Decided, judge: Judge | None = None) -> Graded:
+    """5. What the classifier finds enough, within the policy's bounds; without one the highest.
+
+    Args:
+        judge: what grades; see `router.grading`.
 
     Raises:
         Refused: no such model. RequestError: a tier that doesn't exist.
@@ -96,5 +113,12 @@ def graded(found: Decided) -> Graded:
     if model is None:
         message = "no such model; `GET /v1/models` lists those that this key may use"
         raise Refused(RequestError("model_not_found", message, param="model"), found)
+    stored = admitted.arrival.stored
+    if stored is not None and stored.tier is not None:
+        return Graded(found, grade.pinned(model, found.decision, stored.tier), "pinned")
     asked = grade.asked_tier(admitted.arrival.exchange.head.get(grade.HEADER))
-    return Graded(found, grade.floor(model, found.decision, asked, None), "highest")
+    verdict = None if judge is None else judge(found, model, asked)
+    if verdict is None:
+        return Graded(found, grade.floor(model, found.decision, asked, None), "highest")
+    floor = grade.floor(model, found.decision, asked, verdict.tier)
+    return Graded(found, floor, verdict.by, verdict)

@@ -37,6 +37,7 @@ from router.providers.base import Ask, Decoder, Failure, Provider
 from router.providers.failures import by_status, meaning
 from router.retrying import RetryBudget
 from router.role_keys import CredentialBoard
+from router.silence import Silence
 from router.snapshot import Snapshot
 from router.transport.messages import AttemptFailed, Fate, OutboundResponse, Timeouts, Transport
 from router.types import Attempt, Candidacy, Plan
@@ -104,6 +105,7 @@ class Dispatcher:
     vetoes: VetoBoard
     budget: RetryBudget
     roles: CredentialBoard
+    silence: Silence
     in_turn: Callable[[Snapshot, str, str | None], list[str]]
     record: Callable[[Plan, Candidacy, int], Awaitable[object]]
     loop_time: Callable[[], float]
@@ -193,7 +195,8 @@ class Dispatcher:
         held = lease.taken(replica) or self.inflight.enter(replica, tokens)
         self.health.start(replica, began)
         try:
-            opened, call_id = await self._open(run, candidacy, replica)
+            async with self.silence.patience(replica, run.plan.admitted.asked.stream):
+                opened, call_id = await self._open(run, candidacy, replica)
         except AttemptFailed as error:
             held.close()
             self._learn(run, candidacy, replica, began, error)
@@ -205,8 +208,9 @@ class Dispatcher:
             if not isinstance(error, RequestError):  # which sends nothing
                 run.attempts.append(self._one(candidacy, replica, "given_up", began))
             raise
-        one = self._one(candidacy, replica, "ok", began)
-        run.attempts.append(replace(one, status=opened.status, call_id=call_id))
+        millis = round((self.loop_time() - began) * 1000)
+        name, status = candidacy.endpoint.name, opened.status
+        run.attempts.append(Attempt(name, replica, "ok", status, millis, call_id=call_id))
         self.health.observe(replica, Sign.OK, self.loop_time())
         attempts = tuple(run.attempts)
         return Dispatched(run.committed, candidacy, opened, attempts, held, replica, began)
@@ -238,14 +242,15 @@ class Dispatcher:
         self, ask: Ask, response: OutboundResponse, decoder: Decoder, until: float
     ) -> OpenedStream | OpenedWhole:
         """Hold frames until first content; an error inside keeps the provider's meaning."""
-        framed = Framed(decoder, ask.surface, response.headers)
-        whole = FramedWhole(decoder, ask.surface)
+        reader: Framed | FramedWhole
         try:
             if ask.stream:
+                reader = framed = Framed(decoder, ask.surface, response.headers)
                 return await open_stream(response, framed, until, self.loop_time)
+            reader = whole = FramedWhole(decoder, ask.surface)
             return await open_whole(response, whole, until, self.loop_time, ANSWER_LIMIT)
         except StreamFailed as error:
-            failure = framed.failure or whole.failure
+            failure = reader.failure
             if failure is None:
                 raise
             raise Told(failure, error.fate) from error
@@ -263,6 +268,7 @@ class Dispatcher:
             arrival.id,
             f"{receipt.log}/{receipt.index}",
             int(arrival.at),
+            checked=True,
         )
 
     def _timeouts(self, plan: Plan) -> Timeouts:

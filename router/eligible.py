@@ -6,26 +6,21 @@ Permanent reasons only; load, health and vetoes pass and are looked at later.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 
-from policies.conditions import Candidate
-from policies.eligibility import Excluded, judge
 from regions.footprints.base import footprint
-from regions.footprints.parameters import refusals
-from regions.model import Call, Endpoint, Footprint, Tier
+from regions.model import Call, Endpoint, Footprint
 from router.drifted import joined
 from router.errors import RequestError
+from router.field import BELOW, Field
 from router.pipeline import Refused
-from router.providers.base import Ask
 from router.snapshot import Snapshot
-from router.types import Admitted, Candidacy, Filtered, Graded, Left
+from router.types import Admitted, Filtered, Graded, Left
 
 CALLS = frozenset({"parameter_changes_place", "parameter_not_allowed", "invalid_request"})
 NEEDS = frozenset(
     {"feature_missing", "context_too_short", "surface_missing", "capability_not_available"}
 )
-BELOW = "tier_below_grade"
 _PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,39}|[0-9]{1,9}")
 _KIND = re.compile(r"\[[^\]]*\]?")
 
@@ -34,11 +29,12 @@ _KIND = re.compile(r"\[[^\]]*\]?")
 class Filter:
     """Judges a model's endpoints; remembers footprints, which depend on shapes only.
 
-    `bound` is the most footprints remembered.
+    `bound` is the most footprints remembered, and the most verdicts.
     """
 
     footprints: dict[tuple[str, str, Call], Footprint]
     bound: int = 8192
+    _field: Field | None = None
 
     def run(self, graded: Graded) -> Filtered:
         """Every endpoint of the model, judged.
@@ -59,29 +55,11 @@ class Filter:
 
     def judge_all(self, graded: Graded) -> Filtered:
         """Every endpoint of the model, judged, even if none is left."""
-        admitted = graded.decided.classified.admitted
-        eligible: list[Candidacy] = []
-        excluded: list[Left] = []
-        for tier, endpoint in admitted.snapshot.policy.candidates(admitted.asked.model):
-            found = self._judged(graded, tier, endpoint)
-            if isinstance(found, Left):
-                excluded.append(found)
-            else:
-                eligible.append(found)
-        return Filtered(graded, tuple(eligible), tuple(excluded))
-
-    def _judged(self, graded: Graded, tier: Tier, endpoint: Endpoint) -> Candidacy | Left:
-        decided = graded.decided
-        admitted = decided.classified.admitted
-        snapshot, now = admitted.snapshot, decided.decision.now
-        where = self._footprint(snapshot, endpoint, admitted.call, now)
-        candidate = Candidate(endpoint.name, endpoint.model, endpoint.provider, tier)
-        verdict = judge(decided.decision, candidate, endpoint, where, snapshot.region, now)
-        needs = tuple(_needs(graded, tier, endpoint, snapshot))
-        if isinstance(verdict, Excluded):
-            left = Left.judged(verdict)
-            return Left(left.endpoint, (*left.reasons, *needs))
-        return Left(endpoint.name, needs) if needs else Candidacy(endpoint, verdict, where)
+        field_ = self._field
+        snapshot = graded.decided.classified.admitted.snapshot
+        if field_ is None or field_.snapshot is not snapshot:
+            field_ = self._field = Field(snapshot, self._footprint, self.bound)
+        return field_.judged(graded)
 
     def _footprint(
         self, snapshot: Snapshot, endpoint: Endpoint, call: Call, now: float
@@ -105,39 +83,6 @@ class Filter:
 def _may_use(admitted: Admitted) -> bool:
     tenant = admitted.snapshot.policy.tenants.get(admitted.authenticated.principal.tenant)
     return tenant is not None and (tenant.models is None or admitted.asked.model in tenant.models)
-
-
-def _needs(
-    graded: Graded, tier: Tier, endpoint: Endpoint, snapshot: Snapshot
-) -> Iterator[tuple[str, str]]:
-    """What the call needs and the endpoint doesn't offer."""
-    classified = graded.decided.classified
-    call = classified.admitted.call
-    if tier < graded.floor:
-        yield BELOW, graded.floor.label
-    provider = snapshot.provider(endpoint)
-    if call.surface not in provider.surfaces & endpoint.surfaces:
-        yield "surface_missing", call.surface
-        return
-    for feature in sorted(call.features - endpoint.features - {"stream"}):
-        yield "feature_missing", feature
-    window = endpoint.context_tokens
-    if window is not None and classified.prompt_tokens > window:
-        yield "context_too_short", str(window)
-    for refusal in refusals(endpoint, call):
-        yield refusal.code, refusal.parameter
-    untold = provider.refusal(ask_of(classified.admitted), endpoint)
-    if untold is not None:
-        yield untold.code, untold.param or ""
-
-
-def ask_of(admitted: Admitted) -> Ask:
-    """The request as a provider sees it, before anything is committed."""
-    arrival = admitted.arrival
-    asked = admitted.asked
-    return Ask(
-        arrival.surface.name, admitted.body, admitted.raw, asked.stream, asked.model, arrival.id
-    )
 
 
 def none_left(filtered: Filtered) -> RequestError:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from router.frames import Frame, StreamError
 from router.providers.base import Decoder, Failure, Kind
+from router.providers.streams import JsonDecoder
 from router.readings import (
     Reader,
     SseDecoder,
@@ -96,7 +97,9 @@ class FramedWhole:
         self.failure = self._decoder.failure
         if self.failure is not None:
             return Frame(b"", error=stream_error(self.failure))
-        return self._reading(out)
+        # Parsed already, and the model's name is all that differs.
+        answer = self._decoder.answer if isinstance(self._decoder, JsonDecoder) else None
+        return self._reading(out) if answer is None else self._reading.read(out, answer)
 
 
 def stream_error(failure: Failure) -> StreamError:

@@ -258,4 +258,8 @@ class WholeReading:
         if self._model is not None:
             spliced = self._model.splice(body, document)
             body = self._model.renamed(document) if spliced is None else spliced
+        return self.read(body, document)
+
+    def read(self, body: bytes, document: Object) -> Frame:
+        """The same of an answer that is parsed already and named as asked."""
         return Frame(body, *self._reader(document))

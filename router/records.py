@@ -7,8 +7,9 @@ rules, candidates, footprints) is interned, so that it is written once per segme
 
 from __future__ import annotations
 
-from collections.abc import Container, Sequence
+from collections.abc import Callable, Container, Sequence
 from math import isfinite
+from operator import is_
 from typing import Final
 
 import orjson
@@ -19,7 +20,7 @@ from router.audit.entry import Entry, Interned, Json
 from router.eligible import CALLS
 from router.errors import RequestError
 from router.settling import Ended
-from router.types import Admitted, Arrival, Attempt, Candidacy, Decided, Filtered, Plan
+from router.types import Admitted, Arrival, Attempt, Candidacy, Decided, Filtered, Plan, Verdict
 
 PLACE: Final = "parameter_changes_place"
 """Its details are names of our own lists, whatever the client sent."""
@@ -36,6 +37,7 @@ class Scribe:
 
     def __init__(self, router: str, region: str, bound: int = 4096) -> None:
         self._shared: dict[object, Interned] = {}
+        self._seen: dict[object, tuple[tuple[object, ...], Interned]] = {}
         self._bound = bound
         self._router = {"id": router, "region": region}
 
@@ -48,6 +50,8 @@ class Scribe:
         }
         if plan.good_until is not None:
             body["good_until"] = int(plan.good_until)
+        if filtered.graded.verdict is not None:
+            body["graded"] = _graded(filtered.graded.verdict)
         at = _decided_at(filtered.graded.decided)
         return Entry("decision", plan.id, at, body, self._common(filtered))
 
@@ -97,6 +101,31 @@ class Scribe:
 
     def _common(self, at: Decided | Filtered) -> Interned:
         """What requests of one kind have in common: who asks, what is known, who is in."""
+        if not isinstance(at, Filtered):
+            return self._written(at)
+        decided = at.graded.decided
+        admitted = decided.classified.admitted
+        known = admitted.authenticated
+        key = ("common", id(at.eligible), id(at.excluded), known.principal.key,
+               known.now.clock_behind, admitted.asked.model, admitted.call.movers,
+               known.arrival.purpose.value, at.graded.floor, at.graded.grader)  # fmt: skip
+        # These are the filter's own objects for requests alike, kept so that an id stays theirs.
+        alike = (at.eligible, at.excluded, decided.classified.attributes, admitted.snapshot)
+        return self._alike(key, alike, lambda: self._written(at))
+
+    def _alike(
+        self, key: object, alike: tuple[object, ...], write: Callable[[], Interned]
+    ) -> Interned:
+        found = self._seen.get(key)
+        if found is not None and all(map(is_, found[0], alike)):
+            return found[1]
+        if len(self._seen) >= self._bound:
+            self._seen.clear()
+        written = write()
+        self._seen[key] = (alike, written)
+        return written
+
+    def _written(self, at: Decided | Filtered) -> Interned:
         decided = at.graded.decided if isinstance(at, Filtered) else at
         admitted = decided.classified.admitted
         shown: dict[str, Json] = {
@@ -131,7 +160,13 @@ class Scribe:
             "clock": "behind" if admitted.authenticated.now.clock_behind else "ok",
         }
 
-    def _allowed(self, decision: Decision) -> Json:
+    def _allowed(self, decision: Decision) -> Interned:
+        facts = decision.facts
+        return self._alike(
+            ("allowed", id(facts)), (facts, decision.common), lambda: self._sets(decision)
+        )
+
+    def _sets(self, decision: Decision) -> Interned:
         common = decision.common
         key = (
             "allowed", decision.policy_digest, common.process.sure, common.retain.sure,
@@ -169,6 +204,19 @@ class Scribe:
                 self._shared.clear()
             known = self._shared[key] = Interned(value)
         return known
+
+
+def _graded(verdict: Verdict) -> dict[str, Json]:
+    """What the classifier said; in the log a score is a whole number of thousandths."""
+    shown: dict[str, Json] = {
+        "by": verdict.by, "tier": verdict.tier.label, "reason": verdict.reason,
+        "used": verdict.used,
+    }  # fmt: skip
+    if verdict.score is not None:
+        shown["score"] = verdict.score
+    if verdict.cut:
+        shown["cut"] = True
+    return shown
 
 
 def _candidates(filtered: Filtered) -> dict[str, Json]:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from classifiers.declared import Declared, declared_in_headers, declared_in_metadata
 from policies.attributes import AttributeRefused, Supplied
 from router.errors import RequestError
+from router.exchange import RequestHead
 from router.types import Admitted, Authenticated
 
 T = TypeVar("T")
+_ATTRIBUTE: Final = b"x-domicile-attr-"
 
 
 def said_by_head(known: Authenticated) -> list[Supplied]:
@@ -24,14 +26,19 @@ def said_by_head(known: Authenticated) -> list[Supplied]:
         said += [Supplied(n, tuple(sorted(v)), "tenant") for n, v in tenant.attributes.items()]
     if app is not None:
         said += [Supplied(n, tuple(sorted(v)), "app") for n, v in app.attributes.items()]
-    headers = known.arrival.exchange.head.headers
-    said += _supplied(declared_in_headers(_texts(headers)), "header")
+    said += _supplied(declared_in_headers(_texts(known.arrival.exchange.head)), "header")
     return said
 
 
-def said_in_body(admitted: Admitted) -> list[Supplied]:
+def said_in_body(admitted: Admitted) -> tuple[Supplied, ...]:
     """What the body's metadata says."""
-    return list(_supplied(declared_in_metadata(admitted.body), "body"))
+    declared = declared_in_metadata(admitted.body)
+    return tuple(_supplied(declared, "body")) if declared else ()
+
+
+def attributes_in(head: RequestHead) -> tuple[tuple[bytes, bytes], ...]:
+    """The headers that declare attributes, as they came."""
+    return tuple([pair for pair in head.headers if pair[0].startswith(_ATTRIBUTE)])
 
 
 def _supplied(declared: tuple[Declared, ...], source: str) -> Iterator[Supplied]:
@@ -39,11 +46,9 @@ def _supplied(declared: tuple[Declared, ...], source: str) -> Iterator[Supplied]
         yield Supplied(one.name, one.values, source)
 
 
-def _texts(headers: object) -> Iterator[tuple[str, str]]:
-    if isinstance(headers, list | tuple):
-        for name, value in headers:
-            if name.startswith(b"x-domicile-attr-"):
-                yield name.decode("latin-1"), value.decode("latin-1")
+def _texts(head: RequestHead) -> Iterator[tuple[str, str]]:
+    for name, value in attributes_in(head):
+        yield name.decode("latin-1"), value.decode("latin-1")
 
 
 def refusing(read: Callable[[], T]) -> T:

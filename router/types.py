@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
+from classifiers.view import PromptView
 from policies.attributes import Attributes
 from policies.eligibility import Eligible, Excluded
 from policies.engine import Decision
@@ -29,11 +30,22 @@ class Purpose(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class Stored:
+    """Who a request belongs to that no client is waiting for: a key's id, authorised anew.
+
+    `tier`: the one tier asked for, within the policy's bounds.
+    """
+
+    key: str
+    tier: Tier | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Arrival:
     """A request whose head has come.
 
     `id` is ours, never the client's; `at` seconds since the epoch; `began` and `deadline`
-    loop time.
+    loop time. `stored` stands for the key where the head has none.
     """
 
     exchange: Exchange
@@ -44,6 +56,7 @@ class Arrival:
     surface: Surface
     purpose: Purpose
     snapshot: Snapshot
+    stored: Stored | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,12 +92,16 @@ class Admitted:
 
 @dataclass(frozen=True, slots=True)
 class Classified:
-    """3. What is known of the request, with origins; `tokens` estimates prompt plus output."""
+    """3. What is known of the request, with origins; `tokens` estimates prompt plus output.
+
+    `view` is what the classifiers saw.
+    """
 
     admitted: Admitted
     attributes: Attributes
     tokens: int
     prompt_tokens: int
+    view: PromptView | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,12 +113,29 @@ class Decided:
 
 
 @dataclass(frozen=True, slots=True)
+class Verdict:
+    """What the difficulty classifier said: name and digest, tier, why, and its score.
+
+    `score` is the expected gain of the large tier in thousandths, `None` without one; `cut` says
+    that only head and tail of the text were read, `used` that the tier counts (`grade: on`).
+    """
+
+    by: str
+    tier: Tier
+    reason: str
+    score: int | None
+    cut: bool
+    used: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Graded:
-    """5. The lowest tier that may answer."""
+    """5. The lowest tier that may answer; `grader` names what said so."""
 
     decided: Decided
     floor: Tier
     grader: str
+    verdict: Verdict | None = None
 
 
 @dataclass(frozen=True, slots=True)

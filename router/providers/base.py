@@ -34,6 +34,7 @@ class Ask:
         request_id: our id of the request, sent as `x-request-id`.
         record: the region log's entry, sent where a provider keeps call metadata.
         created: seconds since the epoch, for answers that are built here.
+        checked: whether `raw` is known to hold no object with one key twice.
     """
 
     surface: str
@@ -44,6 +45,7 @@ class Ask:
     request_id: str
     record: str = ""
     created: int = 0
+    checked: bool = False
 
     @property
     def wants_usage(self) -> bool:
@@ -278,8 +280,11 @@ def refuse_places(
     Raises:
         RequestError: `parameter_changes_place`, naming the parameter.
     """
+    found = parameters.intersection(body)
+    if not found:
+        return
     own = place_parameters(endpoint)
-    for name in parameters.intersection(body):
+    for name in found:
         if body[name] is None or body[name] == endpoint.settings.get(own.get(name, name)):
             continue
         raise RequestError(

@@ -87,6 +87,7 @@ class Bedrock:
     kinds = frozenset({"bedrock"})
     surfaces = frozenset({"chat.completions"})
     place_parameters = _PLACES
+    refuses_names_only = False
 
     def __init__(self) -> None:
         self._converse = Converse()

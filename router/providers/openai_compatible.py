@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from urllib.parse import urlsplit
 
 from regions.model import Endpoint
@@ -18,7 +19,7 @@ from router.providers.base import (
 from router.providers.bodies import refuse_duplicates, splice_model, with_usage_in_stream
 from router.providers.failures import bad_answer, call_id, openai_failure
 from router.providers.streams import EventDecoder, JsonDecoder
-from router.transport.messages import Headers, Origin, OutboundRequest, header
+from router.transport.messages import Headers, Origin, OutboundRequest, TlsFiles, header
 
 _PATHS = {
     "chat.completions": "/chat/completions",
@@ -49,6 +50,7 @@ class OpenAiCompatible:
     kinds = frozenset({"openai"})
     surfaces = frozenset(_PATHS)
     place_parameters = _PLACES
+    refuses_names_only = True
 
     def check(self, endpoint: Endpoint) -> None:
         """See `Provider`: every URL is one that can be called."""
@@ -61,14 +63,16 @@ class OpenAiCompatible:
     def encode(self, ask: Ask, endpoint: Endpoint, target: Target, now: float) -> OutboundRequest:
         """See `Provider`: the client's bytes, with the endpoint's model in them."""
         refuse_places(self.place_parameters, ask.body, endpoint)
-        refuse_duplicates(ask.raw)
+        if not ask.checked:
+            refuse_duplicates(ask.raw)
         body = splice_model(ask.raw, ask.body, endpoint.model)
         if self._adds_usage(ask, endpoint):
             body = with_usage_in_stream(body, ask.body)
+        origin, path = _where(target.url, target.tls, ask.surface)
         return OutboundRequest(
-            Origin.parse(target.url, target.tls),
+            origin,
             "POST",
-            path_of(target.url, ask.surface),
+            path,
             self._headers(ask, target),
             body,
             replay_safe=endpoint.self_operated,
@@ -120,6 +124,11 @@ class OpenAiCompatible:
         if isinstance(target.credential, Bearer):
             sent.append((b"authorization", b"Bearer " + target.credential.token.encode("ascii")))
         return tuple(sent)
+
+
+@lru_cache(1024)
+def _where(url: str, tls: TlsFiles | None, surface: str) -> tuple[Origin, str]:
+    return Origin.parse(url, tls), path_of(url, surface)
 
 
 def path_of(url: str, surface: str) -> str:

@@ -57,13 +57,14 @@ def renamed_json(body: bytes, model: str) -> bytes:
 
 
 class JsonDecoder:
-    """A whole JSON answer: nothing comes out before its end."""
+    """A whole JSON answer: nothing comes out before its end. `answer` is it, parsed."""
 
     content_type = "application/json"
 
     def __init__(self, model: str) -> None:
         self._model = model
         self._parts: list[bytes] = []
+        self.answer: dict[str, object] | None = None
         self.usage: Usage | None = None
         self.failure: Failure | None = None
 
@@ -83,6 +84,7 @@ class JsonDecoder:
         if not isinstance(answer, dict):
             self.failure = bad_answer(200, "it is not a JSON object")
             return b""
+        self.answer = answer
         self.usage = in_answer(answer)
         return renamed_json(body, self._model)
 

@@ -231,8 +231,8 @@ MUTANTS = (
     Mutant(
         "conflicts heal", obligations.Obligations.add, "if one.kind in self.conflicts:", "if False:"
     ),
-    Mutant("outer: claims deny", outer.outer_bound, "is Truth.TRUE", "is not Truth.FALSE"),
-    Mutant("outer: no rules", outer.outer_bound, "is Truth.TRUE", "is None"),
+    Mutant("outer: claims deny", outer.bound_of, "is Truth.TRUE", "is not Truth.FALSE"),
+    Mutant("outer: no rules", outer.bound_of, "is Truth.TRUE", "is None"),
     Mutant(
         "outer: defaults count",
         outer._early,
@@ -240,10 +240,10 @@ MUTANTS = (
         "declaration.default",
     ),
     Mutant("outer: heads are final", outer._early, "and final", ""),
-    Mutant("outer: trials count", outer.outer_bound, "or rule.is_dry(now)", ""),
+    Mutant("outer: trials count", outer.bound_of, "or rule.is_dry(now)", ""),
     Mutant(
         "outer: no grant",
-        outer.outer_bound,
+        outer.bound_of,
         "known.grant if known is not None else None, now).process",
         "known.grant if known is not None else None, now).process | policy.atlas.worldwide()",
     ),

@@ -147,7 +147,7 @@ async def ask(case: Case, folder: Path, *, early: bool) -> tuple[Unread, list[st
     with ExitStack() as stack:
         stack.enter_context(patch("router.audit.log.LocalDisk", QuickDisk))
         if not early:
-            stack.enter_context(patch("router.deciding.elsewhere", lambda known: None))
+            stack.enter_context(patch("router.deciding.elsewhere", lambda *_: None))
         router = await Router.open(policy_of(case, folder), settings_, clocks, transport)
         exchange = request(case)
         now = loop.time()

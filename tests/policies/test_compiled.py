@@ -9,7 +9,8 @@ import pytest
 
 from policies.attributes import Attributes
 from policies.compiled import Compiled
-from policies.engine import Ask, decide
+from policies.engine import Ask, Decision, decide
+from policies.outer import bound_of
 from tests.laws.worlds import NOWS, TENANTS, World, law, make_ask, make_world
 
 
@@ -30,6 +31,15 @@ def compare(world: World, rnd: Random, asks: int) -> None:
         for place in world.places:
             assert found.allowed(place.candidate) == expected.allowed(place.candidate)
         assert found.unknowns == expected.unknowns
+        assert compiled.outer(ask, now) == bound_of(world.policy, ask, now)
+        since, until = compiled.constant(now)
+        if now < until:
+            assert since <= now
+            assert _but_for_now(decide(world.policy, ask, since), now) == expected or since < 0
+
+
+def _but_for_now(decision: Decision, now: float) -> Decision:
+    return decision._replace(now=now)
 
 
 def _like(ask: Ask) -> list[Ask]:
