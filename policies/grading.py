@@ -1,4 +1,4 @@
-"""`models.X.grading` → `policies.model.Grading`; what contradicts the rest of the baseline is refused.
+"""`models.X.grading` → `policies.model.Grading`; what contradicts the rest is refused.
 
 A target is a share, a price or a quality, never a probability.
 """

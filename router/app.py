@@ -9,16 +9,19 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 
-from classifiers.suite import Suite
 from regions.health import HealthBook
 from router.admission import Concurrency
 from router.anchoring import Anchoring
 from router.audit.anchors.keeper import AnchorKeeper, Publish
+from router.audit.entry import Entry
+from router.audit.errors import AuditError
 from router.audit.log import AuditLog, LogSettings
+from router.classifying import Suites
 from router.dispatch import Dispatcher
 from router.eligible import Filter
 from router.errors import RequestError
 from router.exchange import AsgiExchange, Exchange
+from router.grading import Graders
 from router.live import Live
 from router.load import InFlight
 from router.metrics import Metrics
@@ -31,7 +34,7 @@ from router.retrying import RetryBudget
 from router.snapshot import Snapshot
 from router.state.ledger import Ledger
 from router.state.memory import MemoryLedger
-from router.steps import TwelveSteps
+from router.steps import TwelveSteps, unawaited
 from router.surfaces.base import Surface
 from router.surfaces.chat import ChatCompletions
 from router.surfaces.errors import send_error
@@ -280,7 +283,8 @@ def _steps(live: Live, transport: Transport) -> TwelveSteps:
         scribe,
         dispatcher,
         Filter({}),
-        Suite((), live.loop_time),
+        Suites(live.loop_time),
+        graders_of(live),
         live.concurrency,
         Quotas(live.ledger),
         live.metrics,
@@ -291,6 +295,18 @@ def _steps(live: Live, transport: Transport) -> TwelveSteps:
 
 
 def _observer(live: Live) -> Callable[[Observed], None]:
+def graders_of(live: Live) -> Graders:
+    """What grades this router's requests, telling its log and its status."""
+
+    def tell(entry: Entry) -> None:
+        try:
+            unawaited(live.log.record(entry))
+        except AuditError:
+            live.metrics.count("domicile_log_failures_total")
+
+    return Graders(live.metrics, live.loop_time, live.stamp, tell, live.notes)
+
+
     def observe(observed: Observed) -> None:
         surface = observed.arrival.surface.name
         live.metrics.count("domicile_requests_total", (surface, observed.code))

@@ -114,6 +114,17 @@ class KeyRing:
         """Everyone who holds a key."""
         return tuple(key.holder for key in self._keys.values())
 
+    def held(self, id_: str, now: float) -> Principal | Home:
+        """Who holds the key with this id: for what no client sends again.
+
+        Raises:
+            RequestError: revoked or expired.
+        """
+        for stored in self._keys.values():
+            if stored.holder.key == id_:
+                return _unexpired(stored, now)
+        raise RequestError("invalid_api_key", f"api key `{id_}` is no longer in force")
+
     def find(self, key: str, now: float) -> Principal | Home:
         """Who holds this key.
 
@@ -130,12 +141,16 @@ class KeyRing:
                 f"no such api key (fingerprint `{digest.hex()[:8]}`); "
                 "check the key, or ask the operator for one",
             )
-        if stored.expires is not None and now >= stored.expires:
-            raise RequestError(
-                "expired_api_key",
-                f"api key `{stored.holder.key}` has expired; ask the operator for a new one",
-            )
-        return stored.holder
+        return _unexpired(stored, now)
+
+
+def _unexpired(stored: StoredKey, now: float) -> Principal | Home:
+    if stored.expires is not None and now >= stored.expires:
+        raise RequestError(
+            "expired_api_key",
+            f"api key `{stored.holder.key}` has expired; ask the operator for a new one",
+        )
+    return stored.holder
 
 
 def authenticate(

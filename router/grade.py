@@ -28,6 +28,12 @@ def floor(model: Model, decision: Decision, asked: Tier | None, graded: Tier | N
     return min(least, tiers.ceiling, model.highest)
 
 
+def pinned(model: Model, decision: Decision, tier: Tier) -> Tier:
+    """The tier that a request of the router's own is for, within the policy's bounds."""
+    tiers = decision.common.obligations.tiers
+    return min(max(tier, tiers.floor), tiers.ceiling, model.highest)
+
+
 def asked_tier(value: bytes | None) -> Tier | None:
     """The tier named in `x-domicile-tier`.
 

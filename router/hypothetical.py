@@ -13,13 +13,13 @@ from typing import Final
 
 import orjson
 
-from classifiers.suite import Suite
 from policies.timed import effective_now
 from regions.footprints.parameters import examine
 from regions.health import Standing
 from router import deciding
 from router.admission import Concurrency, parse
 from router.auth import Principal
+from router.classifying import suite_of
 from router.eligible import Filter
 from router.errors import RequestError
 from router.exchange import AsgiExchange, Message
@@ -96,7 +96,8 @@ def consider(snapshot: Snapshot, question: Question, surface: Surface | None = N
     """
     admitted = _admitted(snapshot, question, surface or ChatCompletions())
     home = deciding.elsewhere(admitted.authenticated)
-    decided = deciding.decided(deciding.classified(admitted, Suite((), lambda: 0.0)))
+    suite = suite_of(snapshot.policy, lambda: 0.0)
+    decided = deciding.decided(deciding.classified(admitted, suite))
     error = deciding.refusal(decided)
     if home is None and error is None:
         home = direct(decided.decision.common.process, snapshot)

@@ -31,8 +31,10 @@ from router.accepted import Accepted, overlaid, read_accepted
 from router.audit.log import LogSettings
 from router.auth import KeyRing, Principal, load_keys
 from router.config import Config, ConfigError, PoliciesSection, expand, load
+from router.classifying import mistakes
 from router.credentials import credential
 from router.providers.base import Misconfigured, Provider, Target
+from router.difficulty import rate
 from router.providers.registry import PROVIDERS
 from router.providers.registry import load as load_provider
 from router.secrets import resolve
@@ -65,6 +67,7 @@ def load_snapshot(path: Path, environment: Mapping[str, str], now: float) -> Sna
     targets = _targets(loaded.policy, providers, environment, base)
     _agree(config, loaded.policy, keys)
     data, facts = catalog_data()
+    difficulty = rate(loaded.policy, base)
     content = _content(config, catalog.digest, data, baseline, rules, accepted, keys, signers)
     return Snapshot(
         hashlib.sha256(content).hexdigest(),
@@ -79,6 +82,7 @@ def load_snapshot(path: Path, environment: Mapping[str, str], now: float) -> Sna
         accepted=accepted.known,
         attached={data: facts},
     )
+        difficulty=difficulty,
 
 
 def catalog_data() -> tuple[str, bytes]:
@@ -245,6 +249,8 @@ def _agree(config: Config, policy: Policy, keys: KeyRing) -> None:
 
 
 def _own_places(config: Config) -> Iterable[tuple[str, str]]:
+    for mistake in mistakes(policy):
+        raise ConfigError(mistake)
     yield "router.region", config.router.region
     for peer in config.router.peers:
         yield "router.peers", peer.region

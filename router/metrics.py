@@ -66,6 +66,48 @@ ALL: Final = (
     Described("domicile_log_size", "gauge", "Entries in the region log.", ()),
     Described("domicile_anchor_size", "gauge", "Entries that an anchor holds.", ("anchor",)),
     Described(
+        "domicile_grade_total",
+        "counter",
+        "Requests graded: the tier found enough, and why.",
+        ("model", "tier", "reason"),
+    ),
+    Described(
+        "domicile_grading_drift_total",
+        "counter",
+        "Times that prompts, scores or answers were found to have changed.",
+        ("model", "series"),
+    ),
+    Described(
+        "domicile_quality_changes_total",
+        "counter",
+        "Groups of requests returned to the large tier (alarm), or given back (recovered).",
+        ("model", "change"),
+    ),
+    Described(
+        "domicile_shadow_total",
+        "counter",
+        "Requests asked of both tiers, by what came of it.",
+        ("model", "result"),
+    ),
+    Described(
+        "domicile_cascade_total",
+        "counter",
+        "Answers of a small tier looked at: kept, or why not.",
+        ("model", "result"),
+    ),
+    Described(
+        "domicile_cascade_wasted_seconds_total",
+        "counter",
+        "Seconds spent on answers of a small tier that were not kept.",
+        ("model",),
+    ),
+    Described(
+        "domicile_cascade_wasted_tokens_total",
+        "counter",
+        "Tokens of answers of a small tier that were not kept.",
+        ("model",),
+    ),
+    Described(
         "domicile_anchor_age_seconds",
         "gauge",
         "Seconds since an anchor took a checkpoint; infinite before the first.",

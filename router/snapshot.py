@@ -15,6 +15,7 @@ from regions.model import Endpoint, Footprint
 from router.audit.log import AuditLog
 from router.auth import KeyRing
 from router.config import Config
+from router.difficulty import Rated
 from router.providers.base import Provider, Target
 
 
@@ -30,6 +31,7 @@ class Snapshot:
         loaded_at: seconds since the epoch.
         accepted: profiles with the source region, of which the baseline accepts drift.
         drifted: endpoint name → where it was found to run beyond what the catalog says.
+        difficulty: model name → what it is graded by; a model that isn't graded has none.
         attached: SHA-256, hex → the larger parts that `content` names by digest (the catalog's
             files), stored beside it.
     """
@@ -46,6 +48,7 @@ class Snapshot:
     accepted: frozenset[tuple[str, str]] = frozenset()
     drifted: Mapping[str, Footprint] = field(default_factory=dict)
     attached: Mapping[str, bytes] = field(default_factory=dict, repr=False)
+    difficulty: Mapping[str, Rated] = field(default_factory=dict)
 
     async def keep(self, log: AuditLog) -> None:
         """Store content and attachments beside the log, before a decision names them.

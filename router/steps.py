@@ -6,7 +6,6 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 
-from classifiers.suite import Suite
 from policies.obligations import AnyObligation
 from policies.timed import earliest, effective_now
 from regions.footprints.parameters import examine
@@ -17,9 +16,11 @@ from router.audit.entry import Entry
 from router.audit.errors import AuditError
 from router.audit.log import AuditLog, Committed
 from router.auth import Home, authenticate
+from router.classifying import Suites
 from router.dispatch import Dispatched, Dispatcher
 from router.eligible import Filter
 from router.errors import RequestError
+from router.grading import Graders
 from router.metrics import Metrics
 from router.misdirection import Direction, direct
 from router.opening import OpenedStream
@@ -54,7 +55,8 @@ class TwelveSteps:
     scribe: Scribe
     dispatcher: Dispatcher
     filtering: Filter
-    suite: Suite
+    suites: Suites
+    graders: Graders
     concurrency: Concurrency
     quotas: Quotas
     metrics: Metrics
@@ -66,8 +68,11 @@ class TwelveSteps:
     async def authenticate(self, arrival: Arrival) -> Authenticated:
         """1. The key's holder; 421 for a key or a boundary that belongs elsewhere."""
         now = effective_now(self.wall_time(), self.log.newest_time())
-        head = arrival.exchange.head
-        holder = authenticate(head.get, arrival.snapshot.keys, now.time)
+        keys, stored = arrival.snapshot.keys, arrival.stored
+        if stored is None:
+            holder = authenticate(arrival.exchange.head.get, keys, now.time)
+        else:
+            holder = keys.held(stored.key, now.time)
         if isinstance(holder, Home):
             raise await self._misdirected(arrival, holder.key, Direction(holder.region, holder.url))
         if getattr(arrival.snapshot, "policy", None) is None:
@@ -100,7 +105,8 @@ class TwelveSteps:
 
     def classify(self, admitted: Admitted) -> Classified:
         """3. What everybody said about the request."""
-        return self.memory.classified(admitted, self.suite)
+        suite = self.suites.of(admitted.snapshot.policy)
+        return self.memory.classified(admitted, suite)
 
     def decide(self, classified: Classified) -> Decided:
         """4. Which places, under which rules, until when."""
@@ -115,8 +121,8 @@ class TwelveSteps:
         return decided
 
     def grade(self, decided: Decided) -> Graded:
-        """5. Without a classifier for the model, its highest tier serves."""
-        return deciding.graded(decided)
+        """5. The lowest tier that is good enough, within what the policy says of tiers."""
+        return deciding.graded(decided, self.graders.judge)
 
     def filter(self, graded: Graded) -> Filtered:
         """6. What is inside the boundary and can serve the call."""
@@ -189,7 +195,7 @@ class TwelveSteps:
         now = max(self.wall_time(), self.log.newest_time())
         try:
             entry = self.scribe.outcome(ended, committed.subject.id, now)
-            _unawaited(self.log.record(entry))
+            unawaited(self.log.record(entry))
         except AuditError:
             # Recovery closes what stays open; the client's answer is not held back for it.
             self.metrics.count("domicile_log_failures_total")
@@ -253,7 +259,7 @@ def record_id(arrival: Arrival, turn: int) -> str:
     return arrival.id if turn == 0 else f"{arrival.id}.{turn}"
 
 
-def _unawaited(durable: Awaitable[object]) -> None:
+def unawaited(durable: Awaitable[object]) -> None:
     """Let an entry become durable by itself; its failure shows in the log's health."""
     if isinstance(durable, asyncio.Future):
         durable.add_done_callback(_retrieved)

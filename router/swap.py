@@ -16,6 +16,7 @@ import orjson
 
 from regions.model import Footprint
 from router.audit.entry import Entry, Json
+from router.difficulty import accepted_priors
 from router.drifted import read, shown, with_drift
 from router.live import Live
 from router.snapshot import Snapshot
@@ -48,6 +49,7 @@ class Swap:
         live = self._live
         entry = Entry("snapshot", "", live.stamp(), _said(None, live.snapshot, "start"))
         await live.log.record(entry)
+        await self._priors(live.snapshot)
 
     async def reload(self, base: Snapshot) -> None:
         """A snapshot from files; what drifted stays drifted in it.
@@ -95,6 +97,8 @@ class Swap:
             return
         await new.keep(live.log)  # 1
         await live.log.record(Entry("snapshot", "", live.stamp(), _said(old, new, why)))  # 2
+        if why == "reload":
+            await self._priors(new)
         live.snapshot = new  # 3
         live.concurrency.limit = new.config.router.limits.concurrency
         self._revoke(old, new)  # 4
@@ -102,6 +106,11 @@ class Swap:
         if isinstance(self._transport, HttpTransport):
             for origin in origins(old) - origins(new):
                 self._transport.drain(origin)
+
+    async def _priors(self, snapshot: Snapshot) -> None:
+        """Record which models are graded by what the operator accepted without a bound."""
+        for entry in accepted_priors(snapshot.difficulty, self._live.stamp()):
+            await self._live.log.record(entry)
 
     def _revoke(self, old: Snapshot, new: Snapshot) -> None:
         kept = {holder.key for holder in new.keys.holders}

@@ -24,7 +24,8 @@ tenants:
   american: {grant: {process: US}}
   nobody: {}
 models:
-  assistant: {grade: "on", tiers: {small: [fra-small], large: [fra-large, par-large, iad-large]}}
+  assistant: {grade: "on", grading: {accept_prior: true},
+              tiers: {small: [fra-small], large: [fra-large, par-large, iad-large]}}
   abroad: {tiers: {large: [iad-large]}}
 endpoints:
   fra-small: {kind: vllm, region: self:fra1, url: "http://127.0.0.1:1", model: s, operate: [DE],
