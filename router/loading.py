@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 from urllib.parse import quote
@@ -30,11 +31,11 @@ from router import obligations
 from router.accepted import Accepted, overlaid, read_accepted
 from router.audit.log import LogSettings
 from router.auth import KeyRing, Principal, load_keys
-from router.config import Config, ConfigError, PoliciesSection, expand, load
 from router.classifying import mistakes
+from router.config import Config, ConfigError, PoliciesSection, expand, load
 from router.credentials import credential
-from router.providers.base import Misconfigured, Provider, Target
 from router.difficulty import rate
+from router.providers.base import Misconfigured, Provider, Target
 from router.providers.registry import PROVIDERS
 from router.providers.registry import load as load_provider
 from router.secrets import resolve
@@ -66,8 +67,8 @@ def load_snapshot(path: Path, environment: Mapping[str, str], now: float) -> Sna
     providers = _providers(loaded.policy)
     targets = _targets(loaded.policy, providers, environment, base)
     _agree(config, loaded.policy, keys)
-    data, facts = catalog_data()
     difficulty = rate(loaded.policy, base)
+    data, facts = catalog_data()
     content = _content(config, catalog.digest, data, baseline, rules, accepted, keys, signers)
     return Snapshot(
         hashlib.sha256(content).hexdigest(),
@@ -81,8 +82,8 @@ def load_snapshot(path: Path, environment: Mapping[str, str], now: float) -> Sna
         now,
         accepted=accepted.known,
         attached={data: facts},
-    )
         difficulty=difficulty,
+    )
 
 
 def catalog_data() -> tuple[str, bytes]:
@@ -104,7 +105,16 @@ def log_settings(config: Config, base: Path) -> LogSettings:
     scheme, _, name = config.log.signing_key.partition(":")
     if scheme != "file":
         raise ConfigError("`log.signing_key` must be `file:PATH`")
-    return LogSettings(base / config.log.dir, config.router.id, base / name)
+    settings = LogSettings(
+        base / config.log.dir,
+        config.router.id,
+        base / name,
+        durability="replicated" if config.log.durability == "replicated" else "local",
+    )
+    seal = config.log.seal
+    if seal is None:
+        return settings
+    return replace(settings, segment_bytes=seal.size, segment_seconds=seal.every)
 
 
 def read_files(patterns: Sequence[str], base: Path) -> list[PolicyFile]:
@@ -239,6 +249,8 @@ def _agree(config: Config, policy: Policy, keys: KeyRing) -> None:
             policy.atlas.region(region)
         except PlaceError as error:
             raise ConfigError(f"{what}: {error}") from None
+    for mistake in mistakes(policy):
+        raise ConfigError(mistake)
     kept = None
     if config.log.seal is not None:
         kept = (config.log.seal.retain, config.log.seal.retain)
@@ -249,8 +261,6 @@ def _agree(config: Config, policy: Policy, keys: KeyRing) -> None:
 
 
 def _own_places(config: Config) -> Iterable[tuple[str, str]]:
-    for mistake in mistakes(policy):
-        raise ConfigError(mistake)
     yield "router.region", config.router.region
     for peer in config.router.peers:
         yield "router.peers", peer.region

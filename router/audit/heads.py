@@ -102,6 +102,14 @@ class Heads:
                 self.all.append(Head(head.size, head.root, place, given=False))
             yield head
 
+    def leave_above(self, size: int) -> None:
+        """Leave out what is stated of more lines than were sealed, and say so."""
+        most = max((head.size for head in self.all), default=0)
+        if most > size:
+            self.notices.append(f"sealed up to {size}: {most - size} lines that heads cover aren't")
+        self.all = [head for head in self.all if head.size <= size]
+        self.receipts = [receipt for receipt in self.receipts if receipt.index < size]
+
     def split_views(self) -> Iterator[Finding]:
         """Two heads of one size with different roots."""
         by_size: dict[int, Head] = {}

@@ -7,6 +7,7 @@ or outcome without an open decision, a decision whose snapshot is not stored.
 """
 
 from collections.abc import Callable
+from math import inf
 
 from router.audit.entry import (
     NONCE_BYTES,
@@ -35,9 +36,12 @@ class Intake:
         entropy: Callable[[int], bytes],
         stored: Callable[[str], bool],
         state: Recovered,
+        segment_seconds: float = inf,
     ) -> None:
         self._log = log
         self._limit = segment_bytes
+        self._longest = segment_seconds
+        self._since = state.segment_time
         self._entropy = entropy
         self._stored = stored
         self._stand_in = stand_in(self._reference)
@@ -64,13 +68,14 @@ class Intake:
         elif entry.kind == "outcome":
             del self.open[entry.id]
         self.newest = max(self.newest, entry.time)
+        self._since = self._since or entry.time
         return index
 
     def take(self, *, publish: bool) -> Batch:
-        """Everything waiting, for the writer. A full segment ends with it."""
+        """Everything waiting, for the writer. A segment that is full or old ends with it."""
         batch = Batch(self._lines, self._start, publish)
         self._lines, self._start, self.waiting_bytes = [], None, 0
-        if self._bytes >= self._limit:
+        if self._bytes >= self._limit or self.newest - self._since >= self._longest:
             self._begin()
         return batch
 
@@ -90,6 +95,7 @@ class Intake:
         )
         self._next += 1
         self._bytes = 0
+        self._since = self.newest
         self._interned = {}
 
     def _reference(self, value: Interned) -> int:

@@ -6,6 +6,7 @@
 - `DIR/<log id>/segments/<first>.leaves`: their leaf hashes, 32 bytes each (derived)
 - `DIR/<log id>/checkpoint`: newest published checkpoint
 - `DIR/<log id>/checkpoints.jsonl`: every published checkpoint
+- `DIR/<log id>/sealed.jsonl`: which segments are sealed where, as read back
 - `DIR/<log id>/lock`: held while a process writes
 """
 
@@ -52,6 +53,11 @@ class LogFolder:
     def checkpoints(self) -> Path:
         """All published checkpoints."""
         return self.path / "checkpoints.jsonl"
+
+    @property
+    def sealed(self) -> Path:
+        """What was sealed."""
+        return self.path / "sealed.jsonl"
 
     @property
     def lock(self) -> Path:

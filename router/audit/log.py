@@ -13,6 +13,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from hashlib import sha256
+from math import inf
 from pathlib import Path
 from queue import SimpleQueue
 from threading import Thread
@@ -44,6 +45,7 @@ class LogSettings:
     log_id: str
     signing_key: Path
     segment_bytes: int = 64 << 20
+    segment_seconds: float = inf
     heartbeat: float = 50.0
     stall: float = 5.0
     waiting_bytes: int = 64 << 20
@@ -107,7 +109,14 @@ class AuditLog:
         self._reader = LogReader(folder)
         self._writer = Writer(folder, disk, signer, state.frontier, state.segment)
         self._snapshots: set[str] = set()
-        self._intake = Intake(settings.log_id, settings.segment_bytes, entropy, self._stored, state)
+        self._intake = Intake(
+            settings.log_id,
+            settings.segment_bytes,
+            entropy,
+            self._stored,
+            state,
+            settings.segment_seconds,
+        )
         self._waiters: list[_Waiter] = []
         self._publish = False
         self._published = float("-inf")

@@ -61,6 +61,10 @@ class LogReader:
         for segment in self._folder.segments():
             yield from self._segment(segment)
 
+    def of(self, segment: Segment) -> Iterator[Shown]:
+        """The entries of one segment. Raises LineInvalid."""
+        return self._segment(segment)
+
     def entry(self, index: int) -> Shown:
         """The entry at an index. Raises NotInLog for interned values and segment lines too."""
         segment = self._holding(index)

@@ -36,6 +36,7 @@ class Recovered:
     frontier: Frontier = field(default_factory=Frontier)
     segment: int | None = None
     segment_bytes: int = 0
+    segment_time: float = 0.0
     open: dict[str, int] = field(default_factory=dict)
     interned: dict[bytes, int] = field(default_factory=dict)
     newest: float = 0.0
@@ -123,7 +124,7 @@ def _begin(state: Recovered, line: SegmentLine, segment: Segment, origin: str) -
         raise LogDamaged(f"the segment begins at {line.index} of log `{line.log}`")
     state.frontier = Frontier(line.index, line.peaks)
     state.open = dict(line.open)
-    state.newest = line.time / 1e6
+    state.newest = state.segment_time = line.time / 1e6
 
 
 def _follow(state: Recovered, line: EntryLine) -> None:

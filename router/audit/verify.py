@@ -12,11 +12,15 @@ For each log:
  6. If one doesn't, name the places (`locate.py`). Otherwise structure counts (`structure.py`).
  7. Lines above the largest fitting anchor are the unanchored tail.
 
+A folder restored from sealed segments may end before its roster, checkpoints and anchors do: with
+`sealed` (log → size) heads above that size are not judged, and a notice says how many lines they
+cover that are not there.
+
 With no anchor the best verdict is `consistent, unanchored`: whoever holds the signing key could
 have written all of it anew. Nothing here writes.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from router.audit.errors import AuditError
@@ -33,21 +37,31 @@ from router.audit.verdict import Anchor, Finding, LogVerdict, Verdict
 
 
 def verify(
-    folder: Path, *, against: Sequence[Anchor] = (), public_keys: Sequence[PublicKey] = ()
+    folder: Path,
+    *,
+    against: Sequence[Anchor] = (),
+    public_keys: Sequence[PublicKey] = (),
+    sealed: Mapping[str, int] | None = None,
 ) -> Verdict:
     """Verify every log in `folder`.
 
     `against` are checkpoints or receipts kept elsewhere; `public_keys` the keys the logs must be
-    signed with. Without keys those of the roster are used, and a notice says so.
+    signed with. Without keys those of the roster are used, and a notice says so. `sealed` is for
+    a folder that was restored: how many lines of each log there are.
     """
-    return _Verification(Folder(folder), against, public_keys).run()
+    return _Verification(Folder(folder), against, public_keys, sealed).run()
 
 
 class _Verification:
     def __init__(
-        self, folder: Folder, against: Sequence[Anchor], public_keys: Sequence[PublicKey]
+        self,
+        folder: Folder,
+        against: Sequence[Anchor],
+        public_keys: Sequence[PublicKey],
+        sealed: Mapping[str, int] | None,
     ) -> None:
         self._folder = folder
+        self._sealed = sealed
         self._anchors = [(number, anchor) for number, anchor in enumerate(against, 1)]
         self._keys = list(public_keys)
         self._lines: list[RosterLine] = []
@@ -91,6 +105,9 @@ class _Verification:
         named = {line.log for line in self._lines}
         anchored = {_origin(anchor) for _, anchor in self._anchors}
         for log in sorted((named | anchored) - set(present)):
+            if self._sealed is not None:
+                self._notices.append(f"nothing of `{log}` is sealed yet")
+                continue
             detail = "an anchor names it" if log in anchored else "the roster names it"
             self._findings.append(Finding("missing_log", Place(log, "", 0, -1), detail))
         for log in sorted(set(present) - named):
@@ -141,6 +158,8 @@ class _Verification:
         heads.roster(numbered)
         held = frozenset(_text(anchor) for _, anchor in anchors)
         heads.published(self._folder.log(log), held, numbered)
+        if self._sealed is not None:
+            heads.leave_above(self._sealed.get(log, 0))
         return heads
 
     def _places(self, found: Scan, good: Sequence[Head], bad: Sequence[Head]) -> Iterator[Finding]:

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 import click
 
-from router.cli import audit_replay, audit_witness
+from router.cli import audit_replay, audit_restore, audit_witness
+from router.cli.audit_keys import public_key
 from router.cli.failing import failing
 from router.cli.shown import json_option, print_json, print_table
 
 if TYPE_CHECKING:
     from router.audit.commands import VerifyResult
-    from router.audit.note import PublicKey
     from router.audit.reading import Shown
 
 P = ParamSpec("P")
@@ -48,6 +48,7 @@ def command() -> None:
 
 
 command.add_command(audit_replay.command)
+command.add_command(audit_restore.command)
 command.add_command(audit_witness.command)
 
 
@@ -83,7 +84,7 @@ def verify(
     """  # noqa: D301
     from router.audit.commands import run_verify
 
-    result = run_verify(folder, against, [_key(text) for text in keys], receipts)
+    result = run_verify(folder, against, [public_key(text) for text in keys], receipts)
     if as_json:
         print_json(result.to_json())
     else:
@@ -159,7 +160,9 @@ def check_bundle(bundle: Path, keys: tuple[str, ...], as_json: bool) -> None:
     """  # noqa: D301
     from router.audit.commands import run_verify_bundle
 
-    _print_entries(str(bundle), run_verify_bundle(bundle, [_key(text) for text in keys]), as_json)
+    _print_entries(
+        str(bundle), run_verify_bundle(bundle, [public_key(text) for text in keys]), as_json
+    )
 
 
 @command.command("vkey")
@@ -179,20 +182,6 @@ def vkey(file: Path, log: str) -> None:
     from router.audit.commands import read_key
 
     click.echo(read_key(file).vkey(log))
-
-
-def _key(text: str) -> PublicKey:
-    """A public key given as a file's name or as a vkey. Raises UsageError."""
-    from router.audit.commands import UsageError, read_key
-    from router.audit.errors import NoteInvalid
-    from router.audit.note import read_public_key
-
-    if "+" not in text or Path(text).exists():
-        return read_key(Path(text))
-    try:
-        return read_public_key(text)
-    except NoteInvalid as error:
-        raise UsageError(f"`--key {text}`: {error}") from error
 
 
 def _print_verdict(result: VerifyResult) -> None:

@@ -36,8 +36,8 @@ class S3Client(Protocol):
     def get_object_retention(self, **request: object) -> Mapping[str, object]:
         """Read its lock."""
 
-    def list_objects_v2(self, **request: object) -> Mapping[str, object]:
-        """One page of keys."""
+    def get_bucket_location(self, **request: object) -> Mapping[str, object]:
+        """Where the bucket is."""
 
     def list_object_versions(self, **request: object) -> Mapping[str, object]:
         """Versions, newest first."""
@@ -46,9 +46,17 @@ class S3Client(Protocol):
 class S3Objects:
     """See ObjectStore."""
 
-    def __init__(self, client: S3Client, bucket: str) -> None:
+    def __init__(self, client: S3Client, bucket: str, mode: str = "COMPLIANCE") -> None:
         self._client = client
         self._bucket = bucket
+        self._mode = mode
+
+    def region(self) -> str:
+        """The code of the region that S3 says the bucket is in. Raises AnchorRefused."""
+        with self._asking(""):
+            found = self._client.get_bucket_location(Bucket=self._bucket)
+        code = str(found.get("LocationConstraint") or "us-east-1")
+        return "eu-west-1" if code == "EU" else code
 
     def create(self, key: str, data: bytes, until: datetime) -> bool:
         """See ObjectStore."""
@@ -59,7 +67,7 @@ class S3Objects:
                 Body=data,
                 IfNoneMatch="*",
                 ChecksumAlgorithm="SHA256",
-                ObjectLockMode="COMPLIANCE",
+                ObjectLockMode=self._mode,
                 ObjectLockRetainUntilDate=until,
             )
         except ClientError as error:
@@ -73,19 +81,14 @@ class S3Objects:
     def read(self, key: str) -> bytes:
         """See ObjectStore. The oldest version: a later one can't replace what was locked."""
         with self._asking(key):
-            found = self._client.list_object_versions(Bucket=self._bucket, Prefix=key)
-            versions = _rows(found, "Versions")
-            oldest = next(
-                (row["VersionId"] for row in reversed(versions) if row["Key"] == key), None
-            )
-            chosen = {"VersionId": oldest} if oldest else {}
-            answer = self._client.get_object(Bucket=self._bucket, Key=key, **chosen)
+            answer = self._client.get_object(Bucket=self._bucket, Key=key, **self._oldest(key))
             return _body(answer).read()
 
     def lock(self, key: str) -> Lock:
-        """See ObjectStore."""
+        """See ObjectStore. Of the oldest version."""
         try:
-            answer = self._client.get_object_retention(Bucket=self._bucket, Key=key)
+            chosen = self._oldest(key)
+            answer = self._client.get_object_retention(Bucket=self._bucket, Key=key, **chosen)
         except ClientError as error:
             if _code(error) in _UNLOCKED:
                 return Lock("", datetime.fromtimestamp(0, UTC))
@@ -96,15 +99,28 @@ class S3Objects:
         return Lock(str(retention["Mode"]), retention["RetainUntilDate"])
 
     def keys(self, prefix: str) -> Iterator[str]:
-        """See ObjectStore."""
+        """See ObjectStore. A delete adds a marker and hides nothing here."""
         more: dict[str, object] = {}
+        last = ""
         while True:
             with self._asking(prefix):
-                page = self._client.list_objects_v2(Bucket=self._bucket, Prefix=prefix, **more)
-            yield from (str(row["Key"]) for row in _rows(page, "Contents"))
+                page = self._client.list_object_versions(Bucket=self._bucket, Prefix=prefix, **more)
+            for row in _rows(page, "Versions"):
+                if row["Key"] != last:
+                    last = str(row["Key"])
+                    yield last
             if not page.get("IsTruncated"):
                 return
-            more = {"ContinuationToken": page["NextContinuationToken"]}
+            more = {
+                "KeyMarker": page["NextKeyMarker"],
+                "VersionIdMarker": page["NextVersionIdMarker"],
+            }
+
+    def _oldest(self, key: str) -> dict[str, object]:
+        """What names the first version of an object, when it has versions."""
+        found = self._client.list_object_versions(Bucket=self._bucket, Prefix=key)
+        versions = [row for row in _rows(found, "Versions") if row["Key"] == key]
+        return {"VersionId": versions[-1]["VersionId"]} if versions else {}
 
     @contextmanager
     def _asking(self, key: str) -> Iterator[None]:

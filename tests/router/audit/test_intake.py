@@ -44,6 +44,26 @@ def test_a_full_segment_ends_with_its_batch_and_the_next_starts_afresh() -> None
     assert desk.take(publish=False).start is not None  # what is full stays full
 
 
+def test_an_old_segment_ends_though_it_is_not_full() -> None:
+    desk = Intake("eu-1", 1 << 20, Random(1).randbytes, lambda _: False, Recovered(), 60.0)
+    started = []
+    for second in (0, 30, 59, 61, 90, 121, 300):
+        desk.add(Entry("refusal", "r", 1000.0 + second, {}))
+        batch = desk.take(publish=False)
+        if batch.start is not None:
+            started.append((second, batch.start.time))
+    # Each begins with the first batch after the one that made the segment before it old.
+    assert started == [(0, 0.0), (90, 1061.0), (300, 1121.0)]
+
+
+def test_a_segment_found_at_recovery_goes_on_from_when_it_began() -> None:
+    state = Recovered(segment=0, segment_time=1000.0, newest=1050.0)
+    desk = Intake("eu-1", 1 << 20, Random(1).randbytes, lambda _: False, state, 60.0)
+    for second, starts in ((1055, False), (1061, False), (1062, True)):
+        desk.add(Entry("refusal", "r", float(second), {}))
+        assert (desk.take(publish=False).start is not None) is starts
+
+
 def test_what_is_taken_waits_no_longer() -> None:
     desk = intake()
     desk.add(decision(1))

@@ -22,6 +22,7 @@ class Client:
     """Answers like boto3; `error` is raised by the next call."""
 
     error: Exception | None = None
+    location: str | None = None
     asked: list[Mapping[str, object]] = field(default_factory=list)
 
     def _ask(self, request: Mapping[str, object]) -> None:
@@ -41,16 +42,18 @@ class Client:
         self._ask(request)
         return {"Retention": {"Mode": "COMPLIANCE", "RetainUntilDate": UNTIL}}
 
-    def list_objects_v2(self, **request: object) -> Mapping[str, object]:
+    def get_bucket_location(self, **request: object) -> Mapping[str, object]:
         self._ask(request)
-        if "ContinuationToken" in request:
-            return {"Contents": [{"Key": "heads/b"}]}
-        return {"Contents": [{"Key": "heads/a"}], "IsTruncated": True, "NextContinuationToken": "t"}
+        return {"LocationConstraint": self.location}
 
     def list_object_versions(self, **request: object) -> Mapping[str, object]:
         self._ask(request)
-        versions = [("heads/a2", "x"), ("heads/a", "new"), ("heads/a", "old")]
-        return {"Versions": [{"Key": key, "VersionId": version} for key, version in versions]}
+        if request.get("KeyMarker") == "heads/a":
+            return {"Versions": [{"Key": "heads/b", "VersionId": "1"}]}
+        versions = [("heads/a", "new"), ("heads/a", "old")]
+        rows = [{"Key": key, "VersionId": version} for key, version in versions]
+        more = {"NextKeyMarker": "heads/a", "NextVersionIdMarker": "old"}
+        return {"Versions": rows, "IsTruncated": request["Prefix"] == "heads/", **more}
 
 
 def test_an_object_is_created_only_if_absent_and_locked() -> None:
@@ -75,6 +78,13 @@ def test_pages_of_keys_and_locks() -> None:
     assert S3Objects(Client(), "b").lock("heads/a") == Lock("COMPLIANCE", UNTIL)
     unlocked = Client(failure("NoSuchObjectLockConfiguration"))
     assert S3Objects(unlocked, "b").lock("heads/a").mode == ""
+
+
+@pytest.mark.parametrize(
+    ("told", "code"), [(None, "us-east-1"), ("EU", "eu-west-1"), ("eu-central-1", "eu-central-1")]
+)
+def test_where_the_bucket_is(told: str | None, code: str) -> None:
+    assert S3Objects(Client(location=told), "b").region() == code
 
 
 CALLS: list[Callable[[S3Objects], object]] = [

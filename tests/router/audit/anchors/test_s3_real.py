@@ -1,74 +1,28 @@
 """The S3 anchor against a real S3 API: ministack, a program of its own environment."""
 
-import os
-import shutil
-import subprocess
 import time
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
-from typing import cast
 
-import boto3
 import pytest
-from botocore.config import Config
-from botocore.exceptions import BotoCoreError, ClientError
+from botocore.exceptions import ClientError
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from router.audit.anchors.objects import ObjectAnchor
 from router.audit.anchors.s3 import S3Client, S3Objects
 from router.audit.anchors.witness import AnchorRefused
 from router.audit.note import Signer
+from tests.ministack import ministack
 
 SIGNER = Signer("eu-1", Ed25519PrivateKey.from_private_bytes(bytes(32)))
-PROGRAM = os.environ.get("DOMICILE_MINISTACK") or shutil.which("ministack")
 
 
 @pytest.fixture(scope="module")
 def s3(
     tmp_path_factory: pytest.TempPathFactory, free_port: Callable[[], int]
 ) -> Iterator[S3Client]:
-    """A boto3 client of a fresh emulator. Skips without the program."""
-    if PROGRAM is None:
-        pytest.skip("`ministack` is not installed: set DOMICILE_MINISTACK to its program")
-    port, folder = free_port(), tmp_path_factory.mktemp("ministack")
-    environment = {
-        **os.environ,
-        "BIND_HOST": "127.0.0.1",
-        "GATEWAY_PORT": str(port),
-        "MINISTACK_HOST": "127.0.0.1",
-        "MINISTACK_REGION": "eu-west-1",
-        "HOME": str(folder),
-    }
-    with (folder / "out").open("wb") as out:
-        server = subprocess.Popen([PROGRAM], env=environment, stdout=out, stderr=out, cwd=folder)
-    try:
-        client = boto3.client(
-            "s3",
-            endpoint_url=f"http://127.0.0.1:{port}",
-            region_name="eu-west-1",
-            aws_access_key_id="test",
-            aws_secret_access_key="test",
-            config=Config(s3={"addressing_style": "path"}, retries={"max_attempts": 0}),
-        )
-        wait_for(client, folder / "out")
-        yield cast(S3Client, client)
-    finally:
-        server.terminate()
-        server.wait(10)
-
-
-def wait_for(client: object, out: Path) -> None:
-    give_up = time.monotonic() + 30
-    while True:
-        try:
-            client.list_buckets()  # type: ignore[attr-defined]
-        except (BotoCoreError, ClientError):
-            if time.monotonic() > give_up:
-                pytest.fail(out.read_text()[-2000:])
-            time.sleep(0.1)
-        else:
-            return
+    with ministack(tmp_path_factory.mktemp("ministack"), free_port()) as server:
+        yield server.client("eu-west-1")
 
 
 def bucket(s3: S3Client, name: str, *, locked: bool) -> ObjectAnchor:
