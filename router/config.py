@@ -209,6 +209,28 @@ class StateSection(Strict):
     share: Annotated[float, Field(gt=0, le=1)] = 0.5
 
 
+class WatchSection(Strict):
+    """How often fleets are looked at.
+
+    `scrape`: engine metrics; `stale`: the age at which they say nothing, at least two scrapes;
+    `probe`: health; `discover`: membership of fleets that are looked up.
+    """
+
+    scrape: Duration = 1.0
+    stale: Duration = 5.0
+    probe: Duration = 1.0
+    discover: Duration = 5.0
+
+    @model_validator(mode="after")
+    def _outlives_a_scrape(self) -> Self:
+        if self.stale < 2 * self.scrape:
+            raise ValueError(
+                f"`stale` of {self.stale:g} s is below two scrapes of {self.scrape:g} s: one late "
+                f"scrape would make every load unknown; write at least {2 * self.scrape:g}s"
+            )
+        return self
+
+
 class Config(Strict):
     """The whole file."""
 
@@ -218,6 +240,7 @@ class Config(Strict):
     policies: PoliciesSection
     log: LogSection
     state: StateSection | None = None
+    watch: WatchSection = WatchSection()
 
 
 def find(explicit: str | None, environment: Mapping[str, str]) -> Path:

@@ -16,6 +16,7 @@ from router.balance import Balance
 from router.load import InFlight
 from router.metrics import Metrics
 from router.role_keys import CredentialBoard
+from router.silence import Silence
 from router.snapshot import Snapshot
 from router.state.ledger import Ledger
 from router.vetoes import VetoBoard
@@ -61,11 +62,14 @@ class Live:
     starting: set[str] = field(default_factory=set)
     notes: dict[str, str] = field(default_factory=dict)
     readings: Readings = field(default_factory=Readings)
+    silence: Silence = field(init=False)
     chance: Callable[[], float] = random
     balance: Balance = field(init=False)
 
     def __post_init__(self) -> None:
         """What is chosen by is the one load there is."""
+        self.silence = Silence(self.loop_time)
+        self.readings.stale = self.snapshot.config.watch.stale
         self.balance = Balance(
             lambda: self.snapshot,
             self.health,

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from typing import Final, Protocol
 
 from router.audit.disk import LocalDisk
 from router.audit.log import LogSettings
+from router.config import WatchSection
 from router.credentials import INSTANCE_ROLE
 from router.live import Live
 from router.operator import new_token, token_path
@@ -21,11 +22,14 @@ from router.veto_file import VetoFile
 from router.watch.bedrock_reader import BedrockReader
 from router.watch.drift import DriftWatch
 from router.watch.loops import Loop, Loops
+from router.watch.probe import Prober
 from router.watch.renewal import Fetched, NoRole, RoleWatch
+from router.watch.scrape import Scraper
 
 LOOK_AT_FILES: Final = 5.0
 LOOK_AT_PROFILES: Final = 900.0
 LOOK_AT_ROLE: Final = 20.0
+LISTEN: Final = 0.1
 LOOK_AT_SEGMENTS: Final = 60.0
 
 
@@ -58,6 +62,7 @@ class Watches:
         reloader: Reloader | None,
         loops: Loops,
         token: str,
+        prober: Prober,
     ) -> None:
         self.drift = drift
         self.token = token
@@ -65,6 +70,7 @@ class Watches:
         self.swap = swap
         self.reloader = reloader
         self._loops = loops
+        self._prober = prober
         self._asked: set[asyncio.Task[None]] = set()
 
     @classmethod
@@ -98,11 +104,14 @@ class Watches:
 
         reloader = None if source is None else Reloader(live, swap, source, loaded)
         environment = {} if source is None else source.environment
-        loops.start(list(_loops(live, drift, soon, reloader, environment)))
+        watch = live.snapshot.config.watch
+        prober = Prober(live, transport, Scraper(live, transport), watch.probe)
+        fleet = fleet_loops(prober, watch)
+        loops.start(list(_loops(live, drift, soon, reloader, environment, fleet)))
         if source is not None and live.snapshot.config.log.seal is not None:
             seal = seal_watch(live, log, environment, source.path.parent)
             loops.start([Loop("seal", LOOK_AT_SEGMENTS, seal.look, limit=3600.0)])
-        return cls(quarantine, swap, drift, reloader, loops, token)
+        return cls(quarantine, swap, drift, reloader, loops, token, prober)
 
     def look_at_files(self) -> None:
         """Take up a change now, as SIGHUP asks; nothing happens without files."""
@@ -117,6 +126,7 @@ class Watches:
             task.cancel()
         await asyncio.gather(*self._asked, return_exceptions=True)
         await self._loops.close()
+        await self._prober.close()
 
 
 def _loops(
@@ -125,6 +135,7 @@ def _loops(
     soon: asyncio.Event,
     reloader: Reloader | None,
     environment: Mapping[str, str],
+    fleet: Sequence[Loop],
 ) -> Iterator[Loop]:
     """Every loop, the role's first: the drift check may need its keys."""
 
@@ -140,10 +151,20 @@ def _loops(
             await role.look()
         await drift.check()
 
+    yield from fleet
     yield Loop("role", LOOK_AT_ROLE, role.look, first=_uses_role(live), limit=15.0)
     yield Loop("drift", LOOK_AT_PROFILES, check, limit=300.0, soon=soon)
     if reloader is not None:
         yield Loop("files", LOOK_AT_FILES, reloader.look, limit=600.0)
+
+
+def fleet_loops(prober: Prober, watch: WatchSection) -> list[Loop]:
+    """What looks at one's own replicas."""
+    return [
+        Loop("scrape", watch.scrape, prober.scraper.look, limit=10.0),
+        Loop("probe", watch.probe, prober.look, limit=10.0),
+        Loop("canary", LISTEN, prober.listen, limit=10.0),
+    ]
 
 
 def _uses_role(live: Live) -> bool:

@@ -140,7 +140,7 @@ class Outside(ScriptedTransport):
 
     async def send(self, request: OutboundRequest, timeouts: Timeouts) -> OutboundResponse:
         """See `Transport`."""
-        if request.method != "POST":
+        if request.method != "POST" and request.target not in ("/health", "/metrics"):
             raise refused()
         return await super().send(request, timeouts)
 

@@ -136,6 +136,8 @@ class Stage:
     async def send(self, request: OutboundRequest, timeouts: Timeouts) -> OutboundResponse:
         """See `Transport`. Judges laws 8 and 9 as the bytes would leave."""
         name = request.origin.host
+        if request.method == "GET":  # probes and scrapes, which hold nothing of anybody
+            return Reply(404)
         self.judge(name, (header(request.headers, b"x-request-id") or b"").decode())
         number = len(self.asked)
         self.asked.append(name)

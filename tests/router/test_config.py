@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from regions.document import DocumentErrors
-from router.config import ConfigError, duration, expand, find, load, size
+from router.config import ConfigError, WatchSection, duration, expand, find, load, size
 
 GOOD = """\
 version: 1
@@ -107,3 +107,9 @@ def test_globs_must_find_something(tmp_path: Path) -> None:
         (tmp_path / "rules" / name).write_text("")
     assert [p.name for p in expand(("rules/*.yaml",), tmp_path)] == ["a.yaml", "b.yaml"]
     assert expand((str(tmp_path / "rules" / "a.yaml"),), Path("/")) == (tmp_path / "rules/a.yaml",)
+
+
+def test_staleness_below_two_scrapes_is_refused() -> None:
+    with pytest.raises(ValueError, match="below two scrapes of 1 s"):
+        WatchSection.model_validate({"scrape": "1s", "stale": "200ms"})
+    assert WatchSection.model_validate({"scrape": "1s", "stale": "2s"}).stale == 2

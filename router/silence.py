@@ -1,0 +1,128 @@
+"""Attempts that wait for first content, and how long that usually takes, per replica.
+
+An engine can stop while its server still says that all is well. What shows it is silence: an
+attempt that waits longer than nearly all before it. Silence only raises the question; a canary
+answers it (`router.watch.probe`), and then the attempts that still wait are ended, so that they
+go on elsewhere instead of waiting for their timeout.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Iterator
+from math import ceil, inf
+from types import TracebackType
+from typing import Final
+
+from router.transport.messages import AnswerTimeout, Fate
+
+KEPT: Final = 128
+"""First-content times kept of each replica, streams and whole answers apart."""
+ENOUGH: Final = 5
+"""Of these at least, before what is usual is known."""
+UNKNOWN: Final = 10.0
+"""Seconds that are taken for usual while that isn't known."""
+LEAST: Final = 0.05
+"""Seconds: less is never taken for usual; a router's own pauses are as long."""
+
+
+class Silence:
+    """What every replica owes an answer to. Belongs to one event loop."""
+
+    __slots__ = ("_heard", "_loop_time", "_times", "_waiting")
+
+    def __init__(self, loop_time: Callable[[], float]) -> None:
+        self._loop_time = loop_time
+        self._waiting: dict[str, set[Patience]] = {}
+        self._times: dict[tuple[str, bool], deque[float]] = {}
+        self._heard: dict[str, float] = {}
+
+    def patience(self, key: str, stream: bool) -> Patience:
+        """What an attempt is made inside: `async with`."""
+        return Patience(self, key, stream, self._loop_time())
+
+    def enter(self, one: Patience) -> None:
+        """An attempt begins."""
+        self._waiting.setdefault(one.key, set()).add(one)
+
+    def leave(self, one: Patience, content: bool) -> None:
+        """An attempt ended, with first content or without."""
+        waiting = self._waiting[one.key]
+        waiting.discard(one)
+        if not waiting:
+            del self._waiting[one.key]
+        if content:
+            now = self._loop_time()
+            self._heard[one.key] = now
+            times = self._times.setdefault((one.key, one.stream), deque(maxlen=KEPT))
+            times.append(now - one.began)
+
+    def heard(self, key: str) -> float:
+        """Loop time at which a replica last gave first content; minus infinity if never."""
+        return self._heard.get(key, -inf)
+
+    def usual(self, key: str, stream: bool) -> float:
+        """The 99th percentile of the time to first content, in seconds."""
+        times = self._times.get((key, stream), ())
+        if len(times) < ENOUGH:
+            return UNKNOWN
+        return max(LEAST, sorted(times)[ceil(len(times) * 0.99) - 1])
+
+    def quickest(self, key: str) -> float:
+        """What is usual for the quicker kind of answer."""
+        return min(self.usual(key, True), self.usual(key, False))
+
+    def suspects(self, grace: float) -> Iterator[str]:
+        """Replicas with an attempt older than usual by `grace` seconds, and no content since."""
+        now = self._loop_time()
+        for key, waiting in self._waiting.items():
+            heard = self.heard(key)
+            if any(now - max(w.began, heard) > self.usual(key, w.stream) + grace for w in waiting):
+                yield key
+
+    def end(self, key: str) -> int:
+        """End every attempt that waits at a replica; gives how many."""
+        waiting = tuple(self._waiting.get(key, ()))
+        for one in waiting:
+            one.give_up()
+        return len(waiting)
+
+    def forget(self, keep: frozenset[str]) -> None:
+        """Drop what is known of replicas that are gone."""
+        self._heard = {key: at for key, at in self._heard.items() if key in keep}
+        self._times = {one: times for one, times in self._times.items() if one[0] in keep}
+
+
+class Patience:
+    """One attempt's wait for first content; raises AnswerTimeout when it is ended."""
+
+    __slots__ = ("_at", "_timeout", "began", "key", "stream")
+
+    def __init__(self, at: Silence, key: str, stream: bool, began: float) -> None:
+        self._at = at
+        self.key = key
+        self.stream = stream
+        self.began = began
+        self._timeout = asyncio.timeout(None)
+
+    async def __aenter__(self) -> None:
+        await self._timeout.__aenter__()
+        self._at.enter(self)
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._at.leave(self, kind is None)
+        try:
+            await self._timeout.__aexit__(kind, error, trace)
+        except TimeoutError:
+            # The request was written; whether it would still have run, nobody knows.
+            raise AnswerTimeout("the engine stands still", Fate.UNKNOWN) from error
+
+    def give_up(self) -> None:
+        """End the wait in the next turn of the event loop."""
+        self._timeout.reschedule(asyncio.get_running_loop().time())

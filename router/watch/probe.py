@@ -1,0 +1,289 @@
+"""Probes: free questions, and a canary where silence asks for one.
+
+- `/health` of every replica of one's own, once a period. What does not answer is marked before a
+  request finds out, and stays marked while it doesn't.
+- A canary is a real request for one token. It finds the engine that stands still behind a server
+  that says 200. It is sent when an attempt has waited longer than is usual there, when nothing
+  was heard for `QUIET` seconds, and to see whether a marked replica works again. On by default
+  for replicas of one's own (`probe: off` or `probe: health` ends it); a managed API is asked only
+  with `probe: canary`, because each answer costs.
+
+Residency: a probe holds no byte of any client. Its prompt is a constant in this file, and it goes
+to configured endpoints only, with the endpoint's own credential. So there is no decision for the
+log to hold, and no boundary it could cross; a vetoed endpoint is not asked all the same.
+
+Every mark is a lease of about two periods: if this loop dies, so do its marks.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine, Iterator
+from dataclasses import dataclass, field
+from enum import StrEnum
+from functools import partial
+from math import inf
+from typing import Final
+
+import orjson
+
+from regions.fleet import Reading
+from regions.footprints.base import PLAIN_CALL, footprint
+from regions.health import Sign, Standing
+from regions.model import Endpoint
+from router.live import Live
+from router.providers.base import Ask
+from router.providers.failures import AUTH
+from router.silence import Silence
+from router.transport.messages import (
+    AttemptFailed,
+    ConnectFailed,
+    OutboundRequest,
+    Timeouts,
+    Transport,
+    read_body,
+)
+from router.watch.scrape import Replica, Scraper, own_replicas
+
+HEALTH_TIME: Final = 1.0
+LEASE: Final = 2.0
+"""Seconds of a mark, or two periods if that is longer."""
+QUIET: Final = 10.0
+"""Seconds without content after which a replica of one's own is asked."""
+PAID_QUIET: Final = 60.0
+"""The same of a managed one."""
+GRACE: Final = 0.35
+"""Seconds above the usual before silence is suspected, and again for the canary's answer:
+together less than twice the usual plus one second."""
+LARGEST: Final = 1 << 20
+PROMPT: Final = "."
+COUNTED: Final = "domicile_probes_total"
+
+
+class Verdict(StrEnum):
+    """What a probe found."""
+
+    ALIVE = "alive"
+    REACHABLE = "reachable"
+    """It answers, but that proves nothing about its engine."""
+    UNKNOWN = "unknown"
+    BUSY = "busy"
+    AUTH = "auth"
+    DOWN = "down"
+    GONE = "gone"
+    """Nobody listens there."""
+
+
+_BAD: Final = frozenset({Verdict.AUTH, Verdict.DOWN, Verdict.GONE})
+
+
+@dataclass(slots=True)
+class Prober:
+    """Probes of one router; `look` and `listen` are one round each."""
+
+    live: Live
+    transport: Transport
+    scraper: Scraper
+    period: float
+    _asked: dict[str, float] = field(default_factory=dict)
+    _failed: dict[str, int] = field(default_factory=dict)
+    _running: dict[str, asyncio.Task[None]] = field(default_factory=dict)
+    _born: float | None = None
+
+    @property
+    def _silence(self) -> Silence:
+        return self.live.silence
+
+    async def look(self) -> None:
+        """Ask every replica of one's own for its health."""
+        snapshot = self.live.snapshot
+        asked = [r for r in own_replicas(snapshot) if _wants(r.endpoint) and self._may(r)]
+        await asyncio.gather(*(self._health(replica) for replica in asked))
+        self._forget(snapshot.replica_keys)
+
+    def _forget(self, keep: frozenset[str]) -> None:
+        self._silence.forget(keep)
+        self.live.balance.affinity.forget(keep)
+        for known in (self._asked, self._failed):
+            for key in known.keys() - keep:
+                del known[key]
+        for note in [n for n in self.live.notes if n.startswith("probe:")]:
+            if note.removeprefix("probe:") not in keep:
+                del self.live.notes[note]
+
+    def _may(self, replica: Replica) -> bool:
+        """Whether nothing vetoes the endpoint now."""
+        snapshot = self.live.snapshot
+        where = footprint(replica.endpoint, PLAIN_CALL, snapshot.catalog, self.live.now())
+        return self.live.vetoes.current.against(replica.endpoint.name, where, "") is None
+
+    async def _health(self, replica: Replica) -> None:
+        request = OutboundRequest(replica.origin, "GET", "/health", ())
+        verdict = await self._sent(request, HEALTH_TIME)
+        if verdict is Verdict.ALIVE:
+            verdict = Verdict.REACHABLE  # the server; its engine may stand still
+        self._learn(replica, verdict, "health")
+
+    def _learn(self, replica: Replica, verdict: Verdict, kind: str) -> None:
+        """Mark what failed, twice in a row unless it is certain; tell why."""
+        live, key = self.live, replica.key
+        live.metrics.count(COUNTED, (replica.endpoint.name, kind, verdict.value))
+        if verdict not in _BAD:
+            self._failed.pop(key, None)
+            live.notes.pop(f"probe:{key}", None)
+            if verdict is Verdict.ALIVE:
+                live.health.observe(key, Sign.OK, live.loop_time())
+            return
+        self._failed[key] = self._failed.get(key, 0) + 1
+        certain = kind == "canary" or verdict in (Verdict.AUTH, Verdict.GONE)
+        if certain or self._failed[key] > 1:
+            live.health.mark(key, live.loop_time(), max(LEASE, 2 * self.period))
+            live.notes[f"probe:{key}"] = f"{kind} says {verdict.value}"
+
+    async def _sent(self, request: OutboundRequest, seconds: float) -> Verdict:
+        """Send a probe and judge what comes."""
+        now = self.live.loop_time()
+        try:
+            response = await self.transport.send(request, Timeouts(now + seconds, seconds, seconds))
+            await read_body(response, LARGEST, now + seconds)
+        except ConnectFailed as error:
+            return Verdict.GONE if error.reason == "refused" else Verdict.DOWN
+        except AttemptFailed as error:
+            return Verdict.DOWN if error.code != "aborted" else Verdict.UNKNOWN
+        return by_status(response.status)
+
+    # ----------------------------------------------------------------------------------
+
+    async def listen(self) -> None:
+        """Send a canary wherever there is reason to; they run on while this returns."""
+        for replica in self._due():
+            self._begin(replica, self._canary)
+        for replica in self._hurt():
+            self._begin(replica, self._health)
+
+    def _begin(
+        self, replica: Replica, ask: Callable[[Replica], Coroutine[None, None, None]]
+    ) -> None:
+        if replica.key not in self._running and self._may(replica):
+            self._asked[replica.key] = self.live.loop_time()
+            task = asyncio.create_task(ask(replica))
+            self._running[replica.key] = task
+            task.add_done_callback(partial(self._ended, replica.key))
+
+    def _hurt(self) -> Iterator[Replica]:
+        """Just marked by a request: when its server is gone, the mark must not end first."""
+        now = self.live.loop_time()
+        for replica in own_replicas(self.live.snapshot):
+            key = replica.key
+            marked = self.live.health.standing(key, now) is Standing.MARKED
+            rested = now - self._asked.get(key, -inf) > self.period / 2
+            if marked and rested and key not in self._failed and _wants(replica.endpoint):
+                yield replica
+
+    def _ended(self, key: str, task: asyncio.Task[None]) -> None:
+        self._running.pop(key, None)
+        if not task.cancelled() and task.exception() is not None:
+            self.live.notes[f"probe:{key}"] = type(task.exception()).__name__
+
+    def _due(self) -> Iterator[Replica]:
+        now = self.live.loop_time()
+        self._born = now if self._born is None else self._born
+        suspects = set(self._silence.suspects(GRACE))
+        for replica in self._canaries():
+            key = replica.key
+            since = now - max(self._silence.heard(key), self._asked.get(key, self._born))
+            quiet = QUIET if replica.endpoint.self_operated else PAID_QUIET
+            # What a probe marked, a probe looks at again; else a client's request would have to.
+            again = key in self._failed and now - self._asked.get(key, -inf) > self.period
+            if key in suspects or again or since > quiet:
+                yield replica
+
+    def _canaries(self) -> Iterator[Replica]:
+        snapshot = self.live.snapshot
+        for name, replicas in snapshot.targets.items():
+            endpoint = snapshot.policy.endpoints[name]
+            if takes_canary(endpoint):
+                yield from (Replica(endpoint, key, target) for key, target in replicas.items())
+
+    async def _canary(self, replica: Replica) -> None:
+        """Ask for one token. Late is not dead: an engine whose counters move is busy."""
+        key = replica.key
+        patience = self._silence.quickest(key) + GRACE
+        before = asyncio.create_task(self._progress(replica, patience))
+        try:
+            verdict = await self._asked_for_one(replica, patience)
+            if verdict is Verdict.DOWN and await self._moves(replica, await before):
+                verdict = Verdict.BUSY
+        finally:
+            before.cancel()
+        self._learn(replica, verdict, "canary")
+        if verdict in (Verdict.DOWN, Verdict.GONE):
+            self._silence.end(key)
+
+    async def _asked_for_one(self, replica: Replica, seconds: float) -> Verdict:
+        live, endpoint = self.live, replica.endpoint
+        provider = live.snapshot.provider(endpoint)
+        now = live.wall_time()
+        try:
+            target = live.roles.filled(endpoint, replica.target, now)
+            request = provider.encode(question(endpoint, now), endpoint, target, now)
+        except AttemptFailed:
+            return Verdict.UNKNOWN
+        return await self._sent(request, seconds)
+
+    async def _moves(self, replica: Replica, before: Reading | None) -> bool:
+        after = await self._progress(replica, GRACE / 2)
+        if before is None or after is None or before.progress is None:
+            return False
+        return after.progress != before.progress
+
+    async def _progress(self, replica: Replica, seconds: float) -> Reading | None:
+        if not replica.endpoint.self_operated:
+            return None
+        return await self.scraper.read(replica, seconds)
+
+    async def close(self) -> None:
+        """Stop the canaries."""
+        tasks = tuple(self._running.values())
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def by_status(status: int) -> Verdict:
+    """What an answer's status says of whoever gave it.
+
+    A 400 is an answer: reasoning models refuse a limit of one token. What isn't there (404) says
+    nothing, and 429 is load.
+    """
+    if 200 <= status < 300:
+        return Verdict.ALIVE
+    if status in AUTH:
+        return Verdict.AUTH
+    if status in (404, 405, 501):
+        return Verdict.UNKNOWN
+    if status == 429:
+        return Verdict.BUSY
+    return Verdict.DOWN if status >= 500 else Verdict.REACHABLE
+
+
+def question(endpoint: Endpoint, now: float) -> Ask:
+    """A constant prompt, one token: nothing in it is any client's."""
+    body: dict[str, object] = {
+        "model": endpoint.model,
+        "messages": [{"role": "user", "content": PROMPT}],
+        "max_tokens": 1,
+    }
+    raw = orjson.dumps(body)
+    return Ask("chat.completions", body, raw, False, endpoint.model, "probe", "", int(now))
+
+
+def takes_canary(endpoint: Endpoint) -> bool:
+    """Whether an endpoint is asked for tokens: one's own unless told not to, others if told to."""
+    if "chat.completions" not in endpoint.surfaces:
+        return False
+    return endpoint.settings.get("probe", "canary" if endpoint.self_operated else "off") == "canary"
+
+
+def _wants(endpoint: Endpoint) -> bool:
+    return endpoint.settings.get("probe", "canary") != "off"
