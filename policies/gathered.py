@@ -16,7 +16,7 @@ from pydantic import BaseModel
 
 from policies.files import BaselineFile, RuleConfig, RuleFile
 from policies.written import Errors
-from regions.document import Document, DocumentErrors, Mark, Path, Tree, validate
+from regions.document import Document, DocumentError, DocumentErrors, Mark, Path, Tree, validate
 
 _Model = TypeVar("_Model", bound=BaseModel)
 
@@ -122,9 +122,8 @@ def _refuse_widening(document: Document, errors: Errors) -> bool:
     tree = document.tree if isinstance(document.tree, dict) else {}
     wide = [key for key in tree if key in BASELINE_ONLY]
     for key in wide:
-        mark_path: Path = (key,)
         message = f"`{key}` can widen what is allowed; move it to a baseline file"
-        errors.found.append(document.error(mark_path, message))
+        errors.found.append(DocumentError(document.key_mark((key,)), message))
     return bool(wide)
 
 
