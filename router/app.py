@@ -273,6 +273,7 @@ def _steps(live: Live, transport: Transport) -> TwelveSteps:
         live.vetoes,
         budget,
         live.roles,
+        live.silence,
         balance.in_turn,
         record,
         live.loop_time,
@@ -294,7 +295,6 @@ def _steps(live: Live, transport: Transport) -> TwelveSteps:
     )
 
 
-def _observer(live: Live) -> Callable[[Observed], None]:
 def graders_of(live: Live) -> Graders:
     """What grades this router's requests, telling its log and its status."""
 
@@ -307,6 +307,7 @@ def graders_of(live: Live) -> Graders:
     return Graders(live.metrics, live.loop_time, live.stamp, tell, live.notes)
 
 
+def _observer(live: Live) -> Callable[[Observed], None]:
     def observe(observed: Observed) -> None:
         surface = observed.arrival.surface.name
         live.metrics.count("domicile_requests_total", (surface, observed.code))

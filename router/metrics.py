@@ -58,14 +58,13 @@ ALL: Final = (
     Described(
         "domicile_drift_total", "counter", "Times an endpoint was found elsewhere.", ("endpoint",)
     ),
+    Described(
+        "domicile_probes_total",
+        "counter",
+        "Probes by kind and result; a canary asks for one token.",
+        ("endpoint", "probe", "result"),
+    ),
     Described("domicile_reloads_total", "counter", "Reloads tried, by result.", ("result",)),
-    Described("domicile_vetoes", "gauge", "Vetoes in force, by kind.", ("what",)),
-    Described("domicile_open_requests", "gauge", "Requests open now.", ()),
-    Described("domicile_inflight_tokens", "gauge", "Tokens in flight, estimated.", ("endpoint",)),
-    Described("domicile_marked_replicas", "gauge", "Replicas under a bad mark.", ()),
-    Described("domicile_log_size", "gauge", "Entries in the region log.", ()),
-    Described("domicile_log_sealed", "gauge", "Entries that are sealed, as read back.", ()),
-    Described("domicile_anchor_size", "gauge", "Entries that an anchor holds.", ("anchor",)),
     Described(
         "domicile_grade_total",
         "counter",
@@ -108,6 +107,13 @@ ALL: Final = (
         "Tokens of answers of a small tier that were not kept.",
         ("model",),
     ),
+    Described("domicile_vetoes", "gauge", "Vetoes in force, by kind.", ("what",)),
+    Described("domicile_open_requests", "gauge", "Requests open now.", ()),
+    Described("domicile_inflight_tokens", "gauge", "Tokens in flight, estimated.", ("endpoint",)),
+    Described("domicile_marked_replicas", "gauge", "Replicas under a bad mark.", ()),
+    Described("domicile_log_size", "gauge", "Entries in the region log.", ()),
+    Described("domicile_log_sealed", "gauge", "Entries that are sealed, as read back.", ()),
+    Described("domicile_anchor_size", "gauge", "Entries that an anchor holds.", ("anchor",)),
     Described(
         "domicile_anchor_age_seconds",
         "gauge",
