@@ -17,7 +17,9 @@ from regions.footprints.base import STORING, vendor_of
 from regions.footprints.table import Node, Rule, Table, load_tables
 from regions.model import Call, Endpoint
 
-_URL = re.compile(r"\s*[a-zA-Z][a-zA-Z0-9+.-]*://")
+# What parsers of URLs drop before and inside a scheme: controls, spaces, what isn't seen.
+_DROPPED = r"\s\x00-\x20\x7f-\xa0\xad\u200b-\u200f\u2028-\u202f\u2060-\u2064\ufeff"
+_URL = re.compile(rf"[{_DROPPED}]*[a-zA-Z][a-zA-Z0-9+.{_DROPPED}-]*:[{_DROPPED}]*[/\\]")
 URL_INPUT = "url_input"
 STRUCTURED = "(structured)"
 # More unknown parameters than this are named together: a client can't make a call arbitrarily big.
