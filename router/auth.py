@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -103,8 +104,9 @@ class KeyRing:
 
     def __init__(self, keys: Iterable[StoredKey]) -> None:
         self._keys = {key.digest: key for key in keys}
-        text = b"".join(sorted(self._keys))
-        self.digest: str = hashlib.sha256(text).hexdigest()
+        # What a key stands for counts as well: one bound to another tenant is another ring.
+        text = "\n".join(sorted(_line(key) for key in self._keys.values()))
+        self.digest: str = hashlib.sha256(text.encode()).hexdigest()
 
     def __len__(self) -> int:
         return len(self._keys)
@@ -142,6 +144,16 @@ class KeyRing:
                 "check the key, or ask the operator for one",
             )
         return _unexpired(stored, now)
+
+
+def _line(key: StoredKey) -> str:
+    holder = key.holder
+    if isinstance(holder, Home):
+        told: list[object] = [holder.key, holder.region, holder.url]
+    else:
+        said = sorted((name, sorted(values)) for name, values in holder.attributes.items())
+        told = [holder.key, holder.tenant, holder.app, holder.role, holder.concurrency, said]
+    return json.dumps([key.digest.hex(), key.expires, *told])
 
 
 def _unexpired(stored: StoredKey, now: float) -> Principal | Home:

@@ -114,3 +114,14 @@ def test_new_keys_hold_their_entropy() -> None:
     key, digest = new_key(lambda n: bytes(range(n)))
     assert key == "dom-" + bytes(range(32)).hex()
     assert digest == hashlib.sha256(key.encode()).hexdigest()
+
+
+@pytest.mark.parametrize(
+    "extra",
+    [", expires: 2027-12-31", ", role: operator", ", concurrency: 2", ", attributes: {a: x}"],
+)
+def test_a_ring_is_another_one_when_a_key_stands_for_something_else(extra: str) -> None:
+    assert ring().digest == ring().digest
+    assert ring(extra).digest != ring().digest
+    other = f"version: 1\nkeys:\n  - {{id: crm-1, sha256: {DIGEST}, tenant: bank, app: crm}}\n"
+    assert load_keys(other.encode(), "keys.yaml").digest != ring().digest
