@@ -7,6 +7,7 @@ and has no enforcer here stops the start.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
 from typing import Final
@@ -25,17 +26,21 @@ FILTERED: Final = frozenset(
     {"zero_retention", "no_batch", "tier", "max_price", "in_region", "no_global"}
 )
 RECORDED: Final = frozenset({"record_retention"})
-TEXTS: Final = frozenset(
-    {"messages", "prompt", "suffix", "input", "instructions", "system", "metadata", "user",
-     "prediction", "tools", "functions", "response_format", "stop", "safety_identifier"}
-)  # fmt: skip
-"""Parameters in which people's words stand."""
-NAMES: Final = frozenset({"role", "type", "id", "tool_call_id", "model", "detail", "format"})
-"""Members whose text is structure, not words."""
+WHOLE: Final = frozenset({"model"})
+"""Parameters that are never words. Any other may be: servers know more of them than we do."""
+SCHEMAS: Final = frozenset({"tools", "functions", "response_format", "input", "arguments"})
+"""Members below which a member's name is somebody's own, not a part's."""
 MEDIA: Final = frozenset(
     {"image_url", "input_image", "image", "input_audio", "audio", "file", "input_file", "document",
-     "video_url", "video"}
+     "video_url", "video", "audio_url", "image_embeds", "audio_embeds", "image_pil"}
 )  # fmt: skip
+"""Types of parts that are no text."""
+UNTYPED: Final = frozenset(
+    {"image_url", "input_audio", "audio_url", "video_url", "image_embeds", "audio_embeds",
+     "image_pil"}
+)  # fmt: skip
+"""Members by which servers know such a part that does without its type."""
+_ID: Final = re.compile(r"(?=[^A-Za-z]*[A-Za-z])[A-Za-z0-9_.:-]{1,128}")
 MAX_DEPTH: Final = 64
 
 
@@ -49,30 +54,42 @@ def _no_store(obligation: AnyObligation, body: Body) -> Body:
 
 
 def _redact(obligation: AnyObligation, body: Body) -> Body:
-    """Identifiers are cut out of every text of the request.
+    """Identifiers are cut out of every text of the request, whatever it is called.
 
     Raises:
         CannotRedact: the request holds something that is no text.
     """
     kinds = obligation.identifiers if isinstance(obligation, Redact) else frozenset()
-    return {name: _cut(value, kinds, 0) if name in TEXTS else value for name, value in body.items()}
+    return {
+        name: value if name in WHOLE else _cut(value, kinds, 0, name not in SCHEMAS - {"input"})
+        for name, value in body.items()
+    }
 
 
-def _cut(value: object, kinds: frozenset[str], depth: int) -> object:
+def _cut(value: object, kinds: frozenset[str], depth: int, parts: bool) -> object:
+    """`parts`: whether an object may be a part of a message."""
     if isinstance(value, str):
         return redact(value, kinds)
     if depth >= MAX_DEPTH:
         raise CannotRedact("it is nested too deeply")
     if isinstance(value, list):
-        return [_cut(item, kinds, depth + 1) for item in value]
+        return [_cut(item, kinds, depth + 1, parts) for item in value]
     if isinstance(value, dict):
-        if value.get("type") in MEDIA:
+        untyped = parts and value.get("type") is None and not UNTYPED.isdisjoint(value)
+        if untyped or value.get("type") in MEDIA:
             raise CannotRedact("it holds an image, a sound or a file")
         return {
-            key: item if key in NAMES else _cut(item, kinds, depth + 1)
+            redact(key, kinds): item
+            if _is_id(key, item)
+            else _cut(item, kinds, depth + 1, parts and key not in SCHEMAS)
             for key, item in value.items()
         }
     return value
+
+
+def _is_id(key: str, value: object) -> bool:
+    """Whether a member binds a tool's answer to its call: cut, it would bind nothing."""
+    return key in {"id", "tool_call_id"} and isinstance(value, str) and bool(_ID.fullmatch(value))
 
 
 CHANGES: Final[Mapping[str, Change]] = MappingProxyType({"no_store": _no_store, "redact": _redact})

@@ -61,11 +61,41 @@ def test_identifiers_are_cut_out_of_every_text() -> None:
         [{"type": "image_url", "image_url": {"url": "data:image/png;base64,AA"}}],
         [{"type": "input_audio", "input_audio": {"data": "AA"}}],
         [{"type": "file", "file": {"file_data": "AA"}}],
+        [{"type": "audio_url", "audio_url": {"url": "data:audio/wav;base64,AA"}}],
+        [{"image_url": {"url": "data:image/png;base64,AA"}}],
+        [{"type": None, "image_embeds": "AA"}],
     ],
 )
 def test_what_is_no_text_can_not_be_redacted(content: object) -> None:
     with pytest.raises(CannotRedact):
         apply([Redact(frozenset({"card"}))], {"messages": [{"role": "user", "content": content}]})
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"documents": [{"title": "anna", "text": "anna@example.com"}]},
+        {"chat_template_kwargs": {"about": "anna@example.com"}},
+        {"metadata": {"id": "anna@example.com", "model": "anna@example.com"}},
+        {"metadata": {"anna@example.com": "yes"}},
+        {"messages": [{"role": "user", "content": "x", "id": "anna@example.com"}]},
+        {"messages": [{"role": "user", "content": [{"type": "text", "format": "a@b.com"}]}]},
+    ],
+)
+def test_no_name_keeps_a_text_from_being_cut(said: dict[str, object]) -> None:
+    cut = encode(apply([Redact(frozenset({"email"}))], {"model": "m", **said}))
+    assert b"@" not in cut
+    assert b"[email]" in cut
+
+
+def test_what_binds_an_answer_to_its_call_and_a_schema_stay() -> None:
+    body = {
+        "model": "m",
+        "messages": [{"role": "tool", "tool_call_id": "call_4111111111111111", "content": "x"}],
+        "tools": [{"type": "function", "function": {"parameters": {"type": "object",
+                   "properties": {"image_url": {"type": "string"}}}}}],
+    }  # fmt: skip
+    assert apply([Redact(frozenset({"card"}))], body) == body
 
 
 def test_nesting_without_end_can_not_be_redacted() -> None:
