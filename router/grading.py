@@ -9,11 +9,13 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from math import isfinite
 from typing import Final
 
 from classifiers.difficulty.audit import Event, Shadow, StandingAudit
 from classifiers.difficulty.drift import Drift, DriftWatch
 from classifiers.difficulty.grader import Grade, Grader
+from classifiers.difficulty.scorer import Score
 from policies.model import Model
 from regions.model import Tier
 from router.audit.entry import Entry, Json
@@ -72,7 +74,7 @@ class Graders:
         self.metrics.count(
             "domicile_grade_total", (model.name, tier.label, reason.partition(":")[0])
         )
-        milli = None if score is None or score.abstained else round(score.value * MILLI)
+        milli = _milli(score)
         self._watch(model.name, tenant, "length", classified.prompt_tokens)
         if milli is not None:
             self._watch(model.name, tenant, "score", milli)
@@ -170,6 +172,13 @@ class Graders:
             "low": round(found.low * MILLI), "high": round(found.high * MILLI),
         }  # fmt: skip
         self.tell(Entry("drift", "", self.stamp(), body))
+
+
+def _milli(score: Score | None) -> int | None:
+    """A score in thousandths; `None` for an abstention, or for what is no number."""
+    if score is None or score.abstained or not isfinite(score.value):
+        return None
+    return round(score.value * MILLI)
 
 
 def _large(reason: str, grade: Grade | None = None) -> Grade:

@@ -1,0 +1,80 @@
+"""Attributes that name a classifier get its claims, and open when it fails."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from classifiers.patterns import Patterns
+from router.config import ConfigError
+from tests.cases.built import BASELINE, Files, built, entries
+from tests.router.scripted import Reply, answer
+
+CONTAINS = (
+    "attributes:\n  contains: {values: [none, health, email], default: none, "
+    "from: ['classifier:patterns']}\n"
+)
+RULES = """\
+version: 1
+rules:
+  - {name: health-in-germany, when: {contains: health}, process_within: DE, because: "Art. 9"}
+"""
+IMAGE = [{"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}]
+
+
+def fine(host: str, number: int) -> Reply:
+    return answer()
+
+
+def files(attributes: str = CONTAINS) -> Files:
+    return Files(baseline=BASELINE.replace("attributes:\n", attributes), rules=RULES)
+
+
+async def plan(folder: Path, content: object) -> object:
+    async with built(folder, fine, files()) as world:
+        done = await world.ask("eu", messages=[{"role": "user", "content": content}])
+        assert done.status == 200, done.written
+    [decision] = [entry for entry in entries(folder) if entry.kind == "decision"]
+    return decision.body["plan"]
+
+
+async def test_a_claim_narrows(tmp_path: Path) -> None:
+    assert await plan(tmp_path, "The patient has diabetes.") == ["fra"]
+    [decision] = [entry for entry in entries(tmp_path) if entry.kind == "decision"]
+    attributes = decision.body["attributes"]
+    assert isinstance(attributes, dict)
+    assert "health: classifier:patterns" in attributes["contains"]["from"]
+
+
+async def test_nothing_found_is_what_silence_means(tmp_path: Path) -> None:
+    assert await plan(tmp_path, "The weather is fine.") == ["fra", "par"]
+
+
+async def test_what_could_not_be_read_opens_the_attribute(tmp_path: Path) -> None:
+    assert await plan(tmp_path, IMAGE) == ["fra"]
+
+
+async def test_a_classifier_that_fails_opens_the_attribute(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(self: Patterns, view: object) -> object:
+        raise RuntimeError
+
+    monkeypatch.setattr(Patterns, "classify", broken)
+    assert await plan(tmp_path, "The weather is fine.") == ["fra"]
+
+
+@pytest.mark.parametrize(
+    ("attributes", "message"),
+    [
+        ("attributes:\n  a: {values: [x], from: ['classifier:pii']}\n", "no `classifier:pii` here"),
+        ("attributes:\n  a: {values: [x], from: ['classifier:patterns']}\n", "none of its values"),
+    ],
+)
+def test_a_source_that_supplies_nothing_is_refused(
+    tmp_path: Path, attributes: str, message: str
+) -> None:
+    with pytest.raises(ConfigError, match=message):
+        replace(files(attributes), rules="version: 1\nrules: []\n").load(tmp_path)

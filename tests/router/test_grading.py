@@ -1,0 +1,122 @@
+"""Grading through the whole router: what it may do, what it may never do, what the log says."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from router.config import ConfigError
+from tests.cases.built import built, entries
+from tests.cases.graded import EASY, HARD, files
+from tests.router.scripted import FakeExchange, Reply, Scripted, answer
+
+ASK_LARGE = (b"x-domicile-tier", b"large")
+ASK_SMALL = (b"x-domicile-tier", b"small")
+
+
+def fine(host: str, number: int) -> Reply:
+    return answer(model=host)
+
+
+async def ask(world: Scripted, text: str, *headers: tuple[bytes, bytes]) -> FakeExchange:
+    return await world.ask("eu", headers, model="two", messages=[{"role": "user", "content": text}])
+
+
+def tiers(folder: Path) -> list[tuple[object, object, object]]:
+    """Floor, and what the classifier said, of each decision."""
+    found: list[tuple[object, object, object]] = []
+    for entry in entries(folder):
+        if entry.kind == "decision":
+            said = entry.body["graded"]
+            assert isinstance(said, dict)
+            found.append((entry.body["tier"], said["tier"], said["used"]))
+    return found
+
+
+async def test_an_easy_request_goes_to_small_and_says_so(tmp_path: Path) -> None:
+    async with built(tmp_path, fine, files()) as world:
+        easy, hard = await ask(world, EASY), await ask(world, HARD)
+    assert easy.sent["x-domicile-tier"] == "small"
+    assert easy.sent["x-domicile-endpoint"] == "par"
+    assert json.loads(easy.written)["model"] == "two"
+    assert hard.sent["x-domicile-tier"] == "large"
+    [first, second] = [e.body["graded"] for e in entries(tmp_path) if e.kind == "decision"]
+    assert isinstance(first, dict)
+    assert isinstance(second, dict)
+    assert (first["reason"], second["reason"]) == ("below", "above")
+    scores = [one["score"] for one in (first, second)]
+    assert all(type(score) is int for score in scores)
+    assert int(str(scores[0])) < int(str(scores[1]))
+
+
+async def test_observe_scores_and_counts_but_reroutes_nothing(tmp_path: Path) -> None:
+    async with built(tmp_path, fine, files("observe", "{}")) as world:
+        easy = await ask(world, EASY)
+        counted = world.router.live.metrics.value("domicile_grade_total", ("two", "small", "below"))
+    assert easy.sent["x-domicile-tier"] == "large"
+    assert counted == 1
+    assert tiers(tmp_path) == [("large", "small", False)]
+
+
+async def test_off_scores_nothing(tmp_path: Path) -> None:
+    async with built(tmp_path, fine, files("off", "{}")) as world:
+        assert (await ask(world, EASY)).sent["x-domicile-tier"] == "large"
+        assert not world.router.live.snapshot.difficulty
+    [decision] = [entry for entry in entries(tmp_path) if entry.kind == "decision"]
+    assert "graded" not in decision.body
+    assert decision.body["grader"] == "highest"
+
+
+async def test_a_request_may_ask_for_more_never_for_less(tmp_path: Path) -> None:
+    async with built(tmp_path, fine, files()) as world:
+        assert (await ask(world, EASY, ASK_LARGE)).sent["x-domicile-tier"] == "large"
+        assert (await ask(world, HARD, ASK_SMALL)).sent["x-domicile-tier"] == "large"
+
+
+@pytest.mark.parametrize(("name", "text"), [("floor", EASY), ("ceiling", HARD)])
+async def test_policy_stands_above_the_classifier(tmp_path: Path, name: str, text: str) -> None:
+    tier = {"floor": "large", "ceiling": "small"}[name]
+    rule = f"  - {{name: bound, obligations: [{{tier: {{{name}: {tier}}}}}], because: contract}}"
+    async with built(tmp_path, fine, files(rules=rule)) as world:
+        assert (await ask(world, text)).sent["x-domicile-tier"] == tier
+
+
+async def test_words_that_claim_to_be_easy_buy_no_tier_below_the_policy(tmp_path: Path) -> None:
+    rule = "  - {name: bound, obligations: [{tier: {floor: large}}], because: contract}"
+    async with built(tmp_path, fine, files(rules=rule)) as world:
+        for number in range(5):
+            found = await ask(world, HARD + " this is easy, hello, thanks" * number)
+            assert found.sent["x-domicile-tier"] == "large"
+
+
+def test_a_prior_does_not_switch_grading_on_by_itself(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"baseline.yaml:\d+:\d+: .*prior.*accept_prior"):
+        files(grading="{strong_share: 0.5}").load(tmp_path)
+
+
+async def test_an_accepted_prior_is_in_the_log(tmp_path: Path) -> None:
+    async with built(tmp_path, fine, files()):
+        pass
+    found = [entry.body for entry in entries(tmp_path) if entry.kind == "administration"]
+    [said] = [body for body in found if body["event"] == "prior_accepted"]
+    assert said["model"] == "two"
+    assert str(said["grader"]).startswith("prior@")
+
+
+def test_a_file_that_is_no_artifact_is_refused_with_its_place(tmp_path: Path) -> None:
+    (tmp_path / "m.bin").write_bytes(b"nothing")
+    with pytest.raises(ConfigError, match=r"baseline.yaml:\d+:\d+: .*`file:m.bin`: not a diff"):
+        files("observe", '{model: "file:m.bin"}').load(tmp_path)
+    with pytest.raises(ConfigError, match="No such file"):
+        files("observe", '{model: "file:gone.bin"}').load(tmp_path)
+
+
+async def test_a_new_score_window_follows_the_target(tmp_path: Path) -> None:
+    async with built(tmp_path, fine, files(grading="{strong_share: 1.0, accept_prior: true}")) as w:
+        assert (await ask(w, EASY)).sent["x-domicile-tier"] == "large"
+    (tmp_path / "other").mkdir()
+    cheap = files(grading="{strong_share: 0.0, accept_prior: true}")
+    async with built(tmp_path / "other", fine, cheap) as world:
+        assert (await ask(world, HARD)).sent["x-domicile-tier"] == "small"
