@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 import click
 
-from router.cli import audit_replay, audit_restore, audit_witness
+from router.cli import audit_query, audit_replay, audit_restore, audit_witness
 from router.cli.audit_keys import public_key
 from router.cli.failing import failing
 from router.cli.shown import json_option, print_json, print_table
@@ -47,6 +47,8 @@ def command() -> None:
     """Verify and read the region log. Works on a copy, offline, without configuration."""
 
 
+command.add_command(audit_query.export)
+command.add_command(audit_query.query)
 command.add_command(audit_replay.command)
 command.add_command(audit_restore.command)
 command.add_command(audit_witness.command)

@@ -1,0 +1,230 @@
+"""Questions about a log: DuckDB over its segments, or over Parquet files exported before.
+
+Both are streamed: rows go into the question in batches, and answers come out in batches. Segments
+cost their parsing (Python), Parquet only what the question touches, so who asks often exports
+first. DuckDB and pyarrow are the optional extra `reports`.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, fields
+from itertools import islice
+from operator import attrgetter
+from pathlib import Path
+from types import ModuleType
+from typing import Any, Final
+
+from router.audit.errors import AuditError
+from router.audit.layout import Folder
+from router.audit.rows import Progress, Row, rows
+
+BATCH: Final = 8192
+NAMES: Final = tuple(field.name for field in fields(Row))
+LISTS: Final = frozenset(f.name for f in fields(Row) if f.type == tuple[str, ...])
+WHOLE: Final = frozenset(f.name for f in fields(Row) if f.type is int)
+_LOW: Final = frozenset({"attributes", "rules", "tenant", "policy", "model", "kind", "outcome"})
+
+
+class QueryUnavailable(AuditError):
+    """The libraries for it aren't installed; the message says what to install."""
+
+
+class QueryRefused(AuditError):
+    """A question that can't be asked; the message says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """Which requests: all that are given must hold. Times are microseconds since 1970.
+
+    `attributes` are `name=value`, all of them; `by` counts requests by these columns instead of
+    listing them; `limit` is the most rows, 0 for all.
+    """
+
+    since: int | None = None
+    until: int | None = None
+    tenant: str | None = None
+    app: str | None = None
+    attributes: tuple[str, ...] = ()
+    place: str | None = None
+    rule: str | None = None
+    outcome: str | None = None
+    endpoint: str | None = None
+    request: str | None = None
+    by: tuple[str, ...] = ()
+    limit: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """An answer: its columns, and its rows in batches, each a list of rows."""
+
+    columns: tuple[str, ...]
+    batches: Iterator[list[tuple[object, ...]]]
+
+
+def statement(question: Question, source: str) -> tuple[str, list[object]]:
+    """The SQL of a question and its parameters; only closed names become part of the text.
+
+    Raises:
+        QueryRefused: `by` names no column.
+    """
+    for name in question.by:
+        if name not in NAMES:
+            raise QueryRefused(f"`{name}` is no column; there are: {', '.join(NAMES)}")
+    conditions, values = _conditions(question)
+    where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
+    limit = f" LIMIT {int(question.limit)}" if question.limit else ""
+    if not question.by:
+        return f"SELECT {', '.join(NAMES)} FROM {source}{where}{limit}", values  # noqa: S608
+    # A request of two attributes counts once for each value, as its columns say.
+    picked = [f"unnest({n}) AS {n}" if n in LISTS else n for n in question.by]
+    names = ", ".join(question.by)
+    inner = f"SELECT {', '.join(picked)} FROM {source}{where}"  # noqa: S608
+    outer = f"SELECT {names}, count(*) AS requests FROM ({inner}) GROUP BY {names}"  # noqa: S608
+    return f"{outer} ORDER BY requests DESC, {names}{limit}", values
+
+
+def _conditions(question: Question) -> tuple[list[str], list[object]]:
+    asked: list[tuple[str, object]] = [
+        ("time >= ?", question.since),
+        ("time < ?", question.until),
+        ("tenant = ?", question.tenant),
+        ("app = ?", question.app),
+        ("list_contains(places, ?)", question.place),
+        ("list_contains(rules, ?)", question.rule),
+        ("outcome = ?", question.outcome),
+        ("endpoint = ?", question.endpoint),
+        ("request = ?", question.request),
+        *(("list_contains(attributes, ?)", one) for one in question.attributes),
+    ]
+    given = [(text, value) for text, value in asked if value is not None]
+    return [text for text, _ in given], [value for _, value in given]
+
+
+def ask(path: Path, question: Question, progress: Progress = lambda _: None) -> Table:
+    """Ask a folder of logs, a Parquet file, or a folder of Parquet files.
+
+    Raises:
+        QueryUnavailable, QueryRefused. LineInvalid, while rows are read.
+    """
+    duckdb, arrow = _library("duckdb"), _library("pyarrow")
+    connection = duckdb.connect(":memory:")
+    files = parquet_files(path)
+    if files:
+        connection.execute("SET preserve_insertion_order = false")
+        source = f"read_parquet([{', '.join(_quoted(one) for one in files)}])"
+    elif Folder(path).log_ids():
+        connection.register("log", _reader(arrow, rows(Folder(path), progress)))
+        source = "log"
+    else:
+        raise QueryRefused(f"`{path}` holds neither a log nor Parquet files")
+    text, values = statement(question, source)
+    return _answer(connection, text, values)
+
+
+def parquet_files(path: Path) -> list[Path]:
+    """The Parquet files that a path names: itself, or those in a folder."""
+    if path.is_file():
+        return [path] if path.suffix == ".parquet" else []
+    return sorted(path.glob("*.parquet"))
+
+
+def export(source: Path, target: Path, progress: Progress = lambda _: None) -> int:
+    """Write every request of a folder of logs to a Parquet file, in batches. Gives their number.
+
+    Raises:
+        QueryUnavailable. LineInvalid: nothing is left at `target` then.
+    """
+    arrow = _library("pyarrow")
+    _library("pyarrow.parquet")
+    draft = target.with_name(f".{target.name}.draft")
+    schema, count = _schema(arrow), 0
+    try:
+        with arrow.parquet.ParquetWriter(
+            draft, schema, compression="zstd", use_dictionary=sorted(_LOW)
+        ) as writer:
+            for batch in _batches(arrow, rows(Folder(source), progress), 16 * BATCH):
+                writer.write_batch(batch)
+                count += batch.num_rows
+        draft.replace(target)
+    finally:
+        draft.unlink(missing_ok=True)
+    return count
+
+
+def write_parquet(table: Table, target: Path) -> int:
+    """Write an answer to a Parquet file, in batches. Gives the number of its rows."""
+    arrow = _library("pyarrow")
+    _library("pyarrow.parquet")
+    draft, count = target.with_name(f".{target.name}.draft"), 0
+    counted = "requests" in table.columns  # then a column of lists was taken apart
+    kinds = [
+        arrow.string() if counted and name in LISTS else _kind(arrow, name)
+        for name in table.columns
+    ]
+    schema = arrow.schema(list(zip(table.columns, kinds, strict=True)))
+    try:
+        with arrow.parquet.ParquetWriter(draft, schema, compression="zstd") as writer:
+            for batch in table.batches:
+                columns = [
+                    arrow.array(column, type=kind)
+                    for column, kind in zip(zip(*batch, strict=True), kinds, strict=True)
+                ]
+                writer.write_batch(arrow.RecordBatch.from_arrays(columns, schema=schema))
+                count += len(batch)
+        draft.replace(target)
+    finally:
+        draft.unlink(missing_ok=True)
+    return count
+
+
+def _answer(connection: Any, text: str, values: Sequence[object]) -> Table:
+    reader = connection.sql(text, params=list(values)).to_arrow_reader(BATCH)
+
+    def batches() -> Iterator[list[tuple[object, ...]]]:
+        for batch in reader:
+            columns = [column.to_pylist() for column in batch.columns]
+            yield list(zip(*columns, strict=True))
+
+    return Table(tuple(reader.schema.names), batches())
+
+
+def _schema(arrow: ModuleType) -> Any:
+    return arrow.schema([(name, _kind(arrow, name)) for name in NAMES])
+
+
+def _kind(arrow: ModuleType, name: str) -> Any:
+    if name in WHOLE or name == "requests":
+        return arrow.int64()
+    return arrow.list_(arrow.string()) if name in LISTS else arrow.string()
+
+
+def _reader(arrow: ModuleType, found: Iterable[Row]) -> Any:
+    return arrow.RecordBatchReader.from_batches(_schema(arrow), _batches(arrow, found, BATCH))
+
+
+def _batches(arrow: ModuleType, found: Iterable[Row], size: int) -> Iterator[Any]:
+    schema, left = _schema(arrow), iter(found)
+    values = attrgetter(*NAMES)
+    while taken := [values(row) for row in islice(left, size)]:
+        columns = [
+            arrow.array(column, type=field.type)
+            for column, field in zip(zip(*taken, strict=True), schema, strict=True)
+        ]
+        yield arrow.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def _quoted(path: Path) -> str:
+    return "'" + str(path).replace("'", "''") + "'"
+
+
+def _library(name: str) -> ModuleType:
+    from importlib import import_module
+
+    try:
+        return import_module(name)
+    except ImportError:
+        raise QueryUnavailable(
+            f"`{name}` is not installed: install Domicile with its extra `reports`, as "
+            "pip install 'domicile[reports]'"
+        ) from None

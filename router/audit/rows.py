@@ -1,0 +1,172 @@
+"""A log as one row per request: what was asked, decided and done, side by side.
+
+A decision is joined with its outcome; a refusal or a 421 is a row of its own. Rows come in the
+order in which requests end; what is still open comes last, with the outcome `open`. Memory holds
+only open requests. Names are as the log writes them; a value that an entry lacks is empty or 0.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from router.audit.layout import Folder
+from router.audit.lines import Value
+from router.audit.reading import LogReader, Shown
+
+REQUESTS: Final = frozenset({"decision", "refusal", "misdirected"})
+Progress = Callable[[int], object]
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One request. `time` in microseconds; `cost` in millionths of a US dollar.
+
+    `attributes` are `name=value`; `places` where it may have been processed, or the one place that
+    was told; `outcome` is how it ended: an outcome's status, a refusal's code, `misdirected`.
+    """
+
+    log: str
+    index: int
+    time: int
+    request: str
+    kind: str
+    tenant: str
+    app: str
+    key: str
+    model: str
+    surface: str
+    purpose: str
+    router: str
+    router_region: str
+    policy: str
+    snapshot: str
+    attributes: tuple[str, ...]
+    rules: tuple[str, ...]
+    dry_run: tuple[str, ...]
+    plan: tuple[str, ...]
+    outcome: str
+    endpoint: str
+    provider: str
+    places: tuple[str, ...]
+    retained: tuple[str, ...]
+    place_told: str
+    attempts: int
+    tokens_in: int
+    tokens_out: int
+    cost: int
+    millis: int
+
+
+Ended = tuple[str, int, dict[str, Value]]
+
+
+def rows(folder: Folder, progress: Progress = lambda _: None) -> Iterator[Row]:
+    """Every request of every log. `progress` is told the bytes of each segment that is read.
+
+    Raises LineInvalid at a line that can't be read.
+    """
+    for log in folder.log_ids():
+        yield from joined(_entries(folder, log, progress))
+
+
+def size(folder: Folder) -> int:
+    """All bytes that `rows` reads."""
+    logs = (folder.log(log) for log in folder.log_ids())
+    return sum(one.path.stat().st_size for log in logs for one in log.segments())
+
+
+def _entries(folder: Folder, log: str, progress: Progress) -> Iterator[Shown]:
+    reader = LogReader(folder.log(log))
+    for segment in folder.log(log).segments():
+        yield from reader.of(segment)
+        progress(segment.path.stat().st_size)
+
+
+def joined(entries: Iterable[Shown]) -> Iterator[Row]:
+    """The rows of one log's entries."""
+    opened: dict[str, Shown] = {}
+    for shown in entries:
+        if shown.kind == "decision":
+            opened[shown.id] = shown
+        elif shown.kind == "outcome":
+            began = opened.pop(shown.id, None)
+            if began is not None:
+                yield _row(began, str(shown.body.get("status", "")), shown.body)
+        elif shown.kind == "refusal":
+            yield _row(shown, str(shown.body.get("code", "")), {})
+        elif shown.kind == "misdirected":
+            yield _row(shown, "misdirected", {})
+    for began in opened.values():
+        yield _row(began, "open", {})
+
+
+def _row(shown: Shown, outcome: str, ended: dict[str, Value]) -> Row:
+    body = shown.body
+    who, allowed, ran = _object(body, "who"), _object(body, "allowed"), _object(ended, "ran")
+    router = _object(who, "router")
+    tokens = [one for one in _list(ended, "tokens") if isinstance(one, int)] or [0, 0]
+    told = _text(ended, "place")
+    told = "" if told == "not observable" else told
+    places = (told,) if told else _texts(ran, "process")
+    return Row(
+        shown.place.log,
+        shown.place.index,
+        shown.time,
+        shown.id,
+        shown.kind,
+        _text(who, "tenant"),
+        _text(who, "app"),
+        _text(who, "key") or _text(body, "key"),
+        _text(who, "model"),
+        _text(who, "surface"),
+        _text(who, "purpose"),
+        _text(router, "id"),
+        _text(router, "region"),
+        _text(who, "policy"),
+        _text(body, "snapshot"),
+        tuple(_attributes(_object(body, "attributes"))),
+        tuple(_text(rule, "rule") for rule in _list(allowed, "rules") if isinstance(rule, dict)),
+        _texts(allowed, "dry_run"),
+        _texts(body, "plan"),
+        outcome,
+        _text(ended, "endpoint"),
+        _text(ran, "provider"),
+        places,
+        _texts(ran, "retain"),
+        told,
+        len(_list(ended, "attempts")),
+        tokens[0],
+        tokens[-1],
+        _whole(ended, "cost"),
+        _whole(ended, "millis"),
+    )
+
+
+def _attributes(attributes: dict[str, Value]) -> Iterator[str]:
+    for name, state in attributes.items():
+        if isinstance(state, dict):
+            yield from (f"{name}={value}" for value in _texts(state, "values"))
+
+
+def _object(value: dict[str, Value], name: str) -> dict[str, Value]:
+    found = value.get(name)
+    return found if isinstance(found, dict) else {}
+
+
+def _list(value: dict[str, Value], name: str) -> list[Value]:
+    found = value.get(name)
+    return found if isinstance(found, list) else []
+
+
+def _texts(value: dict[str, Value], name: str) -> tuple[str, ...]:
+    return tuple(one for one in _list(value, name) if isinstance(one, str))
+
+
+def _text(value: dict[str, Value], name: str) -> str:
+    found = value.get(name)
+    return found if isinstance(found, str) else ""
+
+
+def _whole(value: dict[str, Value], name: str) -> int:
+    found = value.get(name)
+    return found if isinstance(found, int) else 0

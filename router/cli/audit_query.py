@@ -1,0 +1,193 @@
+"""`domicile audit query` and `audit export`: which requests, where, under which rule."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from router.cli.failing import failing
+from router.cli.shown import print_table
+
+if TYPE_CHECKING:
+    from router.audit.query import Table
+    from router.audit.rows import Progress
+
+_SOURCE = click.Path(path_type=Path)
+_FORMATS = ("table", "json", "csv", "parquet")
+_SHOWN = ("time", "tenant", "attributes", "model", "outcome", "endpoint", "places", "rules")
+_MOST = 200
+
+
+@click.command("query")
+@click.argument("source", metavar="DIR|PARQUET", type=_SOURCE)
+@click.option("--since", metavar="TIME", help="From this time on, as 2026-11-01 or with a time.")
+@click.option("--until", metavar="TIME", help="Before this time.")
+@click.option("--tenant", metavar="NAME")
+@click.option("--app", metavar="NAME")
+@click.option("--attr", "attributes", metavar="NAME=VALUE", multiple=True, help="Repeatable.")
+@click.option("--place", metavar="REGION", help="May have been processed there.")
+@click.option("--rule", metavar="NAME", help="This rule applied.")
+@click.option("--outcome", metavar="CODE", help="As `ok`, or a refusal's code.")
+@click.option("--endpoint", metavar="NAME", help="This endpoint answered.")
+@click.option("--request", metavar="ID")
+@click.option("--by", metavar="COLUMN,…", help="Count requests by these columns.")
+@click.option("--limit", metavar="N", type=click.IntRange(min=0), help="At most; 0: all.")
+@click.option("--format", "shape", type=click.Choice(_FORMATS), default="table", show_default=True)
+@click.option("--json", "as_json", is_flag=True, help="The same as `--format json`.")
+@click.option("--out", metavar="FILE", type=click.Path(path_type=Path, dir_okay=False))
+@failing
+def query(
+    source: Path,
+    attributes: tuple[str, ...],
+    limit: int | None,
+    shape: str,
+    as_json: bool,
+    out: Path | None,
+    **asked: str | None,
+) -> None:
+    """Ask a folder of logs, or what `audit export` wrote, for requests.
+
+    \b
+    Examples:
+      domicile audit query /var/lib/domicile/log --tenant clinic --attr data_class=health
+      domicile audit query requests.parquet --by tenant,places --since 2026-11-01
+      domicile audit query log --outcome no_endpoint_inside_boundary --format csv --out no.csv
+
+    \b
+    JSON is one line per request. A table shows 200 rows unless `--limit` says otherwise.
+    Exit codes: 0 asked, 1 it can't be read, or DuckDB is not installed, 2 usage.
+    """  # noqa: D301
+    from router.audit.query import Question, ask
+
+    shape = "json" if as_json else shape
+    if shape == "parquet" and out is None:
+        raise click.UsageError("`--format parquet` needs `--out FILE`")
+    most = (_MOST if shape == "table" else 0) if limit is None else limit
+    question = Question(
+        since=_instant("--since", asked["since"]),
+        until=_instant("--until", asked["until"]),
+        tenant=asked["tenant"],
+        app=asked["app"],
+        attributes=attributes,
+        place=asked["place"],
+        rule=asked["rule"],
+        outcome=asked["outcome"],
+        endpoint=asked["endpoint"],
+        request=asked["request"],
+        by=tuple(one.strip() for one in (asked["by"] or "").split(",") if one.strip()),
+        limit=most,
+    )
+    with _progress(source) as progress:
+        table = ask(source, question, progress)
+        _write(table, shape, out, most)
+
+
+@click.command("export")
+@click.argument("source", metavar="DIR", type=click.Path(path_type=Path, file_okay=False))
+@click.argument("target", metavar="PARQUET", type=click.Path(path_type=Path, dir_okay=False))
+@failing
+def export(source: Path, target: Path) -> None:
+    """Write every request of the logs in DIR to a Parquet file: asking that takes seconds.
+
+    \b
+    Example:
+      domicile audit export /var/lib/domicile/log requests.parquet
+
+    It holds what the log holds: keep it inside the same boundary.
+    Exit codes: 0 written, 1 the log can't be read, or pyarrow is not installed.
+    """  # noqa: D301
+    from router.audit.query import export as write
+
+    with _progress(source) as progress:
+        count = write(source, target, progress)
+    click.echo(f"audit export: {count} requests in {target}")
+
+
+def _instant(option: str, text: str | None) -> int | None:
+    if text is None:
+        return None
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError:
+        raise click.UsageError(
+            f"`{option} {text}`: write a time as 2026-11-01 or 2026-11-01T12:00:00Z"
+        ) from None
+    return round((found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp() * 1e6)
+
+
+@contextmanager
+def _progress(source: Path) -> Iterator[Progress]:
+    """A bar on standard error, while segments are read at a terminal."""
+    if not sys.stderr.isatty() or not source.is_dir():
+        yield lambda _: None
+        return
+    from rich.console import Console
+    from rich.progress import Progress as Bar
+
+    from router.audit.layout import Folder
+    from router.audit.rows import size
+
+    with Bar(console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("reading segments", total=size(Folder(source)) or None)
+        yield lambda done: bar.advance(task, done)
+
+
+def _write(table: Table, shape: str, out: Path | None, most: int) -> None:
+    if shape == "parquet" and out is not None:
+        from router.audit.query import write_parquet
+
+        click.echo(f"audit query: {write_parquet(table, out)} rows in {out}")
+    elif shape == "table":
+        _show(table, most)
+    else:
+        with click.open_file(str(out or "-"), "w", encoding="utf-8") as file:
+            for line in _csv(table) if shape == "csv" else _json(table):
+                file.write(line + "\n")
+
+
+def _show(table: Table, most: int) -> None:
+    columns = [n for n in table.columns if n in _SHOWN or "requests" in table.columns]
+    chosen = [table.columns.index(name) for name in columns]
+    rows = [row for batch in table.batches for row in batch]
+    shown = ([_cell(columns[n], row[at]) for n, at in enumerate(chosen)] for row in rows)
+    print_table(f"{len(rows)} rows", columns, shown)
+    if most and len(rows) == most:
+        click.echo(f"audit query: the first {most}; more may match: use `--limit` or `--by`")
+
+
+def _cell(name: str, value: object) -> str:
+    if name == "time" and isinstance(value, int):
+        return datetime.fromtimestamp(value / 1e6, UTC).isoformat(timespec="seconds")
+    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
+def _json(table: Table) -> Iterator[str]:
+    import json
+
+    for batch in table.batches:
+        for row in batch:
+            yield json.dumps(dict(zip(table.columns, row, strict=True)), ensure_ascii=False)
+
+
+def _csv(table: Table) -> Iterator[str]:
+    import csv
+    import io
+
+    yield ",".join(table.columns)
+    for batch in table.batches:
+        text = io.StringIO()
+        writer = csv.writer(text, lineterminator="\n")
+        writer.writerows([_plain(value) for value in row] for row in batch)
+        yield text.getvalue().removesuffix("\n")
+
+
+def _plain(value: object) -> object:
+    """A cell without a formula for spreadsheets: what starts like one is quoted."""
+    text = " ".join(map(str, value)) if isinstance(value, list) else value
+    return f"'{text}" if isinstance(text, str) and text[:1] in "=+-@\t\r" and text else text

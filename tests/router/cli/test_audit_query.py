@@ -1,0 +1,69 @@
+"""`domicile audit query` and `export`: shapes of answers and exit codes."""
+
+import csv
+import io
+import json
+from pathlib import Path
+
+import pytest
+
+from router.cli.audit_query import _plain
+from tests.router.audit.asked import fill
+from tests.router.audit.logbox import LogBox
+from tests.router.cli.conftest import Domicile
+
+
+@pytest.fixture
+async def filled(box: LogBox) -> LogBox:
+    await fill(box)
+    return box
+
+
+def test_json_is_one_line_per_request(domicile: Domicile, filled: LogBox) -> None:
+    ran = domicile("audit", "query", filled.folder, "--tenant", "shop", "--json")
+    assert ran.code == 0
+    rows = [json.loads(line) for line in ran.out.splitlines()]
+    assert sorted(row["request"] for row in rows) == ["q2", "q3"]
+    assert rows[0]["rules"] == ["any"]
+
+
+def test_csv_has_a_header_and_no_formula(
+    domicile: Domicile, filled: LogBox, tmp_path: Path
+) -> None:
+    out = tmp_path / "a.csv"
+    words = ("audit", "query", filled.folder, "--attr", "data_class=health")
+    assert domicile(*words, "--format", "csv", "--out", out).code == 0
+    rows = list(csv.DictReader(io.StringIO(out.read_text())))
+    assert {row["request"] for row in rows} == {"q1", "q4", "q6"}
+    assert {row["attributes"] for row in rows} == {"data_class=health"}
+    assert [_plain(text) for text in ("=1+1", "@x", "x=1", 5)] == ["'=1+1", "'@x", "x=1", 5]
+
+
+def test_a_table_says_when_there_may_be_more(domicile: Domicile, filled: LogBox) -> None:
+    ran = domicile("audit", "query", filled.folder, "--limit", "2")
+    assert "2 rows" in ran.out
+    assert "more may match" in ran.out
+    assert "more may match" not in domicile("audit", "query", filled.folder).out
+    counted = domicile("audit", "query", filled.folder, "--by", "tenant, outcome")
+    assert "incomplete" in counted.out
+
+
+def test_an_export_is_asked_like_the_log(
+    domicile: Domicile, filled: LogBox, tmp_path: Path
+) -> None:
+    out = tmp_path / "r.parquet"
+    assert domicile("audit", "export", filled.folder, out).out.startswith(
+        "audit export: 6 requests"
+    )
+    ran = domicile("audit", "query", out, "--since", "2027-01-15T08:00:21Z", "--json")
+    assert {json.loads(line)["request"] for line in ran.out.splitlines()} >= {"q3"}
+    part = tmp_path / "part.parquet"
+    words = ("audit", "query", out, "--outcome", "ok", "--format", "parquet")
+    assert "2 rows" in domicile(*words, "--out", part).out
+    assert domicile(*words).code == 2
+
+
+def test_what_can_not_be_asked(domicile: Domicile, filled: LogBox, tmp_path: Path) -> None:
+    assert domicile("audit", "query", filled.folder, "--since", "soon").code == 2
+    assert domicile("audit", "query", filled.folder, "--by", "secret").code == 1
+    assert domicile("audit", "query", tmp_path / "gone").code == 1
