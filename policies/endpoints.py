@@ -8,10 +8,11 @@ worked.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from ipaddress import ip_network
 from typing import Final
 
 from policies.attributes import nearest
-from policies.files import AssuranceConfig, EndpointConfig
+from policies.files import AssuranceConfig, EndpointConfig, ReplicasConfig
 from policies.written import Refused
 from regions.atlas import Atlas
 from regions.countries import Countries
@@ -106,11 +107,40 @@ def _settings(config: EndpointConfig, path: Path) -> Mapping[str, str]:
         if not isinstance(value, str):
             raise Refused((*path, key), f"setting `{key}` is text")
         settings[key] = value
-    if config.replicas is not None and config.replicas.dns:
-        settings["replicas"] = f"dns:{config.replicas.dns}"
-    if config.replicas is not None and config.replicas.kubernetes:
-        settings["replicas"] = f"kubernetes:{config.replicas.kubernetes}"
-    return settings
+    return {**settings, **_of_fleet(config, path)}
+
+
+def _of_fleet(config: EndpointConfig, path: Path) -> dict[str, str]:
+    """Where its replicas are found, what they take, and how they are probed."""
+    found: dict[str, str] = {}
+    replicas = config.replicas
+    if replicas is not None:
+        found = _lookup(replicas, (*path, "replicas"))
+    capacity, probe = config.capacity, config.probe
+    for name, value in (("requests", capacity.requests), ("tokens", capacity.tokens)):
+        if value is not None:
+            found[f"capacity_{name}"] = str(value)
+    if probe is not None:
+        found["probe"] = probe
+    return found
+
+
+def _lookup(replicas: ReplicasConfig, path: Path) -> dict[str, str]:
+    ways = (("dns", replicas.dns), ("kubernetes", replicas.kubernetes), ("file", replicas.file))
+    given = [f"{way}:{what}" for way, what in ways if what]
+    if len(given) > 1:
+        raise Refused(
+            path, "replicas are found in one way: keep one of `dns`, `kubernetes`, `file`"
+        )
+    try:
+        networks = [str(ip_network(one)) for one in replicas.within]
+    except ValueError:
+        message = "`within` lists networks, as `10.0.0.0/8`"
+        raise Refused((*path, "within"), message) from None
+    found = {"replicas": given[0]} if given else {}
+    if networks:
+        found["replicas_within"] = " ".join(networks)
+    return found
 
 
 def _assurance(config: AssuranceConfig) -> Assurance:

@@ -196,11 +196,25 @@ class PriceConfig(Strict):
 
 
 class ReplicasConfig(Strict):
-    """Where replicas are found: a DNS name with its port, or a Kubernetes service."""
+    """Where replicas are found: a DNS name with its port, a Kubernetes service, or a file.
+
+    `file` lists one base URL a line and may change while the router runs. `within` are the
+    networks (`10.0.0.0/8`) that found addresses must lie in, so that whoever writes the names
+    can't move a fleet: the endpoint's region is stated here, and only here.
+    """
 
     dns: str | None = None
     kubernetes: str | None = None
+    file: str | None = None
+    within: Words = ()
     urls: Words = ()
+
+
+class CapacityConfig(Strict):
+    """What one replica takes at a time: requests, and tokens of prompt and expected output."""
+
+    requests: Annotated[int, Field(ge=1)] | None = None
+    tokens: Annotated[int, Field(ge=1)] | None = None
 
 
 class EndpointConfig(BaseModel):
@@ -216,6 +230,8 @@ class EndpointConfig(BaseModel):
     url: str | None = None
     urls: Words = ()
     replicas: ReplicasConfig | None = None
+    capacity: CapacityConfig = CapacityConfig()
+    probe: Literal["canary", "health", "off"] | None = None
     operate: Words | None = None
     retain: str | None = None
     allow_parameters: Words = ()

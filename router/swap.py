@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
 import orjson
 
@@ -19,10 +20,19 @@ from router.audit.entry import Entry, Json
 from router.difficulty import accepted_priors
 from router.drifted import read, shown, with_drift
 from router.live import Live
+from router.providers.base import Target
 from router.snapshot import Snapshot
 from router.transport.client import HttpTransport
 from router.transport.messages import Origin, Transport
 from router.vetoes import Vetoes
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The replicas found for an endpoint, and where they were looked up."""
+
+    source: str
+    targets: Mapping[str, Target]
 
 
 class Swap:
@@ -36,6 +46,7 @@ class Swap:
     def __init__(self, live: Live, transport: Transport) -> None:
         self.base: Snapshot = live.snapshot
         self.found: Mapping[str, Footprint] = {}
+        self._members: dict[str, Found] = {}
         self._live = live
         self._transport = transport
         self._turn = asyncio.Lock()
@@ -58,6 +69,7 @@ class Swap:
             AuditError: it can't be stored or recorded; the old one serves on.
         """
         async with self._turn:
+            base = peopled(base, self._members)
             before, self.base = self.base, base
             found = self._of_base(self.found)
             try:
@@ -82,6 +94,20 @@ class Swap:
             self._live.vetoes.put("drift", Vetoes(drifted=self.found))
             self._live.metrics.set("domicile_vetoes", len(self.found), ("drift",))
 
+    async def people(self, found: Mapping[str, Found]) -> None:
+        """Put replicas that were looked up in force; what goes is drained and forgotten.
+
+        It changes no decision, so the digest stays and the log has nothing to name.
+        """
+        async with self._turn:
+            self._members.update(found)
+            old = self._live.snapshot
+            self.base = peopled(self.base, self._members)
+            new = peopled(old, self._members)
+            if new is not old:
+                self._live.snapshot = new
+                self._part(old, new)
+
     def _of_base(self, found: Mapping[str, Footprint]) -> dict[str, Footprint]:
         """Footprints with the atoms of the base's catalog: another one numbers places anew."""
         atlas = self.base.policy.atlas
@@ -102,7 +128,10 @@ class Swap:
         live.snapshot = new  # 3
         live.concurrency.limit = new.config.router.limits.concurrency
         self._revoke(old, new)  # 4
-        live.health.forget(new.replica_keys)  # 5
+        self._part(old, new)  # 5
+
+    def _part(self, old: Snapshot, new: Snapshot) -> None:
+        self._live.health.forget(new.replica_keys)
         if isinstance(self._transport, HttpTransport):
             for origin in origins(old) - origins(new):
                 self._transport.drain(origin)
@@ -118,6 +147,16 @@ class Swap:
         before = self._live.vetoes.part("keys").keys
         keys = dict.fromkeys({*before, *gone} - kept, "the key was revoked")
         self._live.vetoes.put("keys", Vetoes(keys=keys))
+
+
+def peopled(snapshot: Snapshot, members: Mapping[str, Found]) -> Snapshot:
+    """The snapshot with the replicas found for endpoints that are still looked up there."""
+    targets = dict(snapshot.targets)
+    for name, found in members.items():
+        endpoint = snapshot.policy.endpoints.get(name)
+        if endpoint is not None and endpoint.settings.get("replicas") == found.source:
+            targets[name] = found.targets
+    return snapshot if targets == snapshot.targets else replace(snapshot, targets=targets)
 
 
 def _said(old: Snapshot | None, new: Snapshot, why: str) -> dict[str, Json]:

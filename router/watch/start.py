@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Final, Protocol
 
 from router.audit.disk import LocalDisk
@@ -20,6 +21,7 @@ from router.swap import Swap
 from router.transport.messages import Transport
 from router.veto_file import VetoFile
 from router.watch.bedrock_reader import BedrockReader
+from router.watch.discover import Discoverer, addresses, looked_up
 from router.watch.drift import DriftWatch
 from router.watch.loops import Loop, Loops
 from router.watch.probe import Prober
@@ -106,7 +108,13 @@ class Watches:
         environment = {} if source is None else source.environment
         watch = live.snapshot.config.watch
         prober = Prober(live, transport, Scraper(live, transport), watch.probe)
-        fleet = fleet_loops(prober, watch)
+        base = Path() if source is None else source.path.parent
+        discoverer = Discoverer(live, swap, transport, environment, base, addresses)
+        first = any(looked_up(live.snapshot.policy.endpoints.values()))
+        fleet = [
+            Loop("discover", watch.discover, discoverer.look, first=first, limit=30.0),
+            *fleet_loops(prober, watch),
+        ]
         loops.start(list(_loops(live, drift, soon, reloader, environment, fleet)))
         if source is not None and live.snapshot.config.log.seal is not None:
             seal = seal_watch(live, log, environment, source.path.parent)

@@ -1,0 +1,272 @@
+"""Discovery: the replicas of fleets that are looked up, once a period and before the router is
+ready.
+
+- `dns`: every address of a name, so that each replica has its own load, health and connections;
+- `kubernetes`: the ready endpoints of a service, from the API server the pod is told of;
+- `file`: one base URL a line; `#` begins a comment.
+
+What can't be looked up stays as it was: a resolver that is down must not empty a fleet. An
+address outside the endpoint's `replicas: {within: …}` is left out and told. Membership is no
+part of a decision (the endpoint's region is the baseline's word for all of its replicas), so the
+snapshot keeps its digest.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from ipaddress import ip_address, ip_network
+from pathlib import Path
+from typing import Final
+
+import orjson
+
+from regions.model import Endpoint
+from router.credentials import credential
+from router.live import Live
+from router.providers.base import Target
+from router.swap import Found, Swap
+from router.transport.messages import (
+    AttemptFailed,
+    Origin,
+    OutboundRequest,
+    Timeouts,
+    TlsFiles,
+    Transport,
+    read_body,
+)
+
+ACCOUNT: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount")
+"""Where Kubernetes puts a pod's token and the API server's CA."""
+LONGEST: Final = 5.0
+LARGEST: Final = 16 << 20
+
+Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
+"""Host and port → addresses. Raises OSError."""
+
+
+class NotFound(Exception):
+    """A fleet that can't be looked up now; says why, in words for the operator."""
+
+
+async def addresses(host: str, port: int) -> Sequence[str]:
+    """A and AAAA records, as the system resolves them."""
+    loop = asyncio.get_running_loop()
+    found = await loop.getaddrinfo(host, port, proto=6)
+    return sorted({str(one[4][0]) for one in found})
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """How a pod reaches its API server; `token` is read each time, since it is renewed."""
+
+    origin: Origin
+    account: Path
+
+    @classmethod
+    def of(cls, environment: Mapping[str, str], account: Path = ACCOUNT) -> Cluster:
+        """From what every pod is told.
+
+        Raises:
+            NotFound: this is no pod.
+        """
+        host = environment.get("KUBERNETES_SERVICE_HOST")
+        port = environment.get("KUBERNETES_SERVICE_PORT", "443")
+        if not host or not port.isdigit():
+            raise NotFound("`KUBERNETES_SERVICE_HOST` is not set: this router runs in no cluster")
+        tls = TlsFiles(ca=str(account / "ca.crt"))
+        return cls(Origin("https", host.lower(), int(port), tls), account)
+
+    def request(self, namespace: str, service: str) -> OutboundRequest:
+        """The question for a service's slices.
+
+        Raises:
+            NotFound: there is no token.
+        """
+        try:
+            token = (self.account / "token").read_text().strip()
+        except OSError as error:
+            raise NotFound(f"the pod's token can't be read: {error.strerror}") from None
+        target = (
+            f"/apis/discovery.k8s.io/v1/namespaces/{namespace}/endpointslices"
+            f"?labelSelector=kubernetes.io%2Fservice-name%3D{service}"
+        )
+        headers = (
+            (b"authorization", b"Bearer " + token.encode("ascii")),
+            (b"accept", b"application/json"),
+        )
+        return OutboundRequest(self.origin, "GET", target, headers)
+
+
+class Discoverer:
+    """Looks up every fleet of one router.
+
+    Args:
+        base: the folder that a `file` is relative to.
+    """
+
+    def __init__(
+        self,
+        live: Live,
+        swap: Swap,
+        transport: Transport,
+        environment: Mapping[str, str],
+        base: Path,
+        resolve: Resolve = addresses,
+        account: Path = ACCOUNT,
+    ) -> None:
+        self._live = live
+        self._swap = swap
+        self._transport = transport
+        self._environment = environment
+        self._base = base
+        self._resolve = resolve
+        self._account = account
+
+    async def look(self) -> None:
+        """One round. What was found is in force when this returns; each failure is told."""
+        found: dict[str, Found] = {}
+        for endpoint in looked_up(self._swap.base.policy.endpoints.values()):
+            note = f"discover:{endpoint.name}"
+            try:
+                found[endpoint.name] = await self._fleet(endpoint)
+                self._live.notes.pop(note, None)
+            except NotFound as error:
+                self._live.notes[note] = str(error)
+        await self._swap.people(found)
+
+    async def _fleet(self, endpoint: Endpoint) -> Found:
+        way, _, what = endpoint.settings["replicas"].partition(":")
+        ways = {"dns": self._dns, "kubernetes": self._kubernetes, "file": self._file}
+        urls = await ways[way](what)
+        inside = [url for url in urls if is_within(url, endpoint.settings.get("replicas_within"))]
+        if urls and not inside:
+            raise NotFound(f"all {len(urls)} addresses found lie outside `within`")
+        secret = credential(endpoint.name, endpoint.credentials, self._environment, self._base)
+        targets = {f"{endpoint.name}/{place(url)}": Target(url, secret) for url in sorted(inside)}
+        return Found(endpoint.settings["replicas"], targets)
+
+    async def _dns(self, what: str) -> list[str]:
+        host, _, port = what.rpartition(":")
+        if not host or not port.isdigit():
+            raise NotFound(f"`{what}` is not NAME:PORT")
+        try:
+            found = await self._resolve(host, int(port))
+        except (OSError, UnicodeError):
+            raise NotFound(f"`{host}` can't be resolved") from None
+        if not found:
+            raise NotFound(f"`{host}` has no address")
+        return [_url(one, int(port)) for one in found]
+
+    async def _file(self, what: str) -> list[str]:
+        try:
+            text = await asyncio.to_thread((self._base / what).read_text)
+        except (OSError, UnicodeDecodeError):
+            raise NotFound(f"`{what}` can't be read") from None
+        lines = [line.partition("#")[0].strip() for line in text.splitlines()]
+        return [checked(line) for line in lines if line]
+
+    async def _kubernetes(self, what: str) -> list[str]:
+        namespace, _, service = what.partition("/")
+        if not _is_label(namespace) or not _is_label(service):
+            raise NotFound(f"`{what}` is not NAMESPACE/SERVICE")
+        request = Cluster.of(self._environment, self._account).request(namespace, service)
+        now = self._live.loop_time()
+        try:
+            response = await self._transport.send(
+                request, Timeouts(now + LONGEST, LONGEST, LONGEST)
+            )
+            body = await read_body(response, LARGEST, now + LONGEST)
+        except AttemptFailed as error:
+            raise NotFound(f"the API server does not answer: {error.code}") from None
+        if response.status != 200:
+            raise NotFound(f"the API server answers {response.status} for `{what}`")
+        return list(slices(body))
+
+
+def looked_up(endpoints: Iterable[Endpoint]) -> Iterator[Endpoint]:
+    """The endpoints whose replicas are found by looking."""
+    return (one for one in endpoints if "replicas" in one.settings)
+
+
+def slices(body: bytes) -> Iterator[str]:
+    """The URLs of the ready endpoints in a list of EndpointSlices.
+
+    The port named `http` is taken, else the first. An endpoint that doesn't say whether it is
+    ready is, as the API defines; one that terminates is not.
+
+    Raises:
+        NotFound: no such list.
+    """
+    try:
+        document: object = orjson.loads(body)
+    except orjson.JSONDecodeError:
+        raise NotFound("the API server's answer is no JSON") from None
+    items = document.get("items") if isinstance(document, dict) else None
+    if not isinstance(items, list):
+        raise NotFound("the API server's answer is no list of EndpointSlices")
+    for item in items:
+        port = _port(_listed(item, "ports"))
+        if port is None:
+            continue
+        for endpoint in _listed(item, "endpoints"):
+            if _ready(endpoint):
+                yield from (_url(str(one), port) for one in _listed(endpoint, "addresses"))
+
+
+def _listed(item: object, name: str) -> list[object]:
+    found = item.get(name) if isinstance(item, dict) else None
+    return found if isinstance(found, list) else []
+
+
+def _port(ports: Sequence[object]) -> int | None:
+    known = [one for one in ports if isinstance(one, dict) and isinstance(one.get("port"), int)]
+    named = [one for one in known if one.get("name") == "http"]
+    return next((int(one["port"]) for one in [*named, *known]), None)
+
+
+def _ready(endpoint: object) -> bool:
+    conditions = endpoint.get("conditions") if isinstance(endpoint, dict) else None
+    return not isinstance(conditions, dict) or conditions.get("ready") is not False
+
+
+def _is_label(name: str) -> bool:
+    return bool(name) and name.replace("-", "").isalnum() and name.isascii()
+
+
+def _url(address: str, port: int) -> str:
+    return f"http://[{address}]:{port}" if ":" in address else f"http://{address}:{port}"
+
+
+def checked(url: str) -> str:
+    """A URL that can be called.
+
+    Raises:
+        NotFound: it can't; the line is not shown, since it may hold a key.
+    """
+    try:
+        Origin.parse(url)
+    except ValueError as error:
+        raise NotFound(f"a line of the file is no base URL: {error}") from None
+    return url
+
+
+def place(url: str) -> str:
+    """Host and port of a URL, which tell replicas apart."""
+    origin = Origin.parse(url)
+    return f"{origin.host}:{origin.port}"
+
+
+def is_within(url: str, networks: str | None) -> bool:
+    """Whether a URL's address lies in one of the networks, where there are some."""
+    if networks is None:
+        return True
+    try:
+        address = ip_address(Origin.parse(url).host)
+    except ValueError:
+        return False  # a name may resolve to anywhere
+    return any(
+        address.version == network.version and address in network
+        for network in map(ip_network, networks.split())
+    )

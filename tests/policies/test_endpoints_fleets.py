@@ -1,0 +1,45 @@
+"""What a fleet's configuration says: where replicas are, what they take, how they are probed."""
+
+from __future__ import annotations
+
+import pytest
+
+from policies.endpoints import endpoint_from
+from policies.files import EndpointConfig
+from policies.written import Refused
+from regions.catalog import Catalog, OwnRegion
+from regions.model import Endpoint
+
+
+def made(**more: object) -> Endpoint:
+    written = {"kind": "vllm", "model": "m", "region": "self:fra1", "operate": ["DE"], **more}
+    config = EndpointConfig.model_validate(written)
+    atlas = Catalog.load({"self:fra1": OwnRegion("DE")}).atlas
+    return endpoint_from("fra", config, ("endpoints", "fra"), atlas)
+
+
+def test_capacity_and_probe_are_settings() -> None:
+    found = made(capacity={"requests": "32", "tokens": "9000"}, probe="off").settings
+    assert found == {"capacity_requests": "32", "capacity_tokens": "9000", "probe": "off"}
+
+
+@pytest.mark.parametrize(
+    "more",
+    [{"capacity": {"requests": "0"}}, {"capacity": {"request": "1"}}, {"probe": "sometimes"}],
+)
+def test_what_means_nothing_is_refused(more: dict[str, object]) -> None:
+    with pytest.raises(ValueError, match=r"capacity|probe"):
+        made(**more)
+
+
+def test_replicas_are_found_in_one_way() -> None:
+    assert made(replicas={"file": "a"}).settings == {"replicas": "file:a"}
+    with pytest.raises(Refused):
+        made(replicas={"file": "a", "kubernetes": "b/c"})
+
+
+def test_networks_are_networks() -> None:
+    found = made(replicas={"file": "a", "within": ["10.0.0.0/8", "fd00::/8"]})
+    assert found.settings["replicas_within"] == "10.0.0.0/8 fd00::/8"
+    with pytest.raises(Refused):
+        made(replicas={"file": "a", "within": ["10.0.0.1/8"]})
