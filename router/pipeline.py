@@ -62,6 +62,10 @@ class Steps(Protocol):
         """2. Raises RequestError, ClientGone."""
         ...
 
+    async def again(self, admitted: Admitted, turn: int) -> Admitted:
+        """As of now: another one after a first turn or a load. Raises RequestError."""
+        ...
+
     def classify(self, admitted: Admitted) -> Classified:
         """3. A classifier that fails leaves its attributes unknown. Raises RequestError."""
         ...
@@ -146,6 +150,7 @@ class Pipeline:
         admitted = await self._steps.admit(authenticated)
         try:
             for turn in range(TURNS):
+                admitted = await self._steps.again(admitted, turn)
                 observed = await self._once(admitted, turn)
                 if observed is not None:
                     return observed
@@ -163,6 +168,8 @@ class Pipeline:
         filtered = steps.filter(graded)
         async with while_connected(admitted.arrival.exchange):
             ranked = await steps.rank(filtered)
+        if await steps.again(admitted, 0) is not admitted:
+            return None  # a policy came while it waited
         plan = steps.fulfil(ranked, turn)
         committed = await steps.commit(plan)
         return await self._committed(committed)

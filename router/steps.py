@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from policies.obligations import AnyObligation
 from policies.timed import earliest, effective_now
@@ -32,6 +32,7 @@ from router.records import Scribe
 from router.relay import Pace, Relayed, deliver, relay
 from router.remembered import Memory
 from router.settling import Ended, end
+from router.snapshot import Snapshot
 from router.surfaces.errors import error_event, send_error
 from router.types import (
     Admitted,
@@ -102,6 +103,17 @@ class TwelveSteps:
             lease.close()
             raise
         return Admitted(authenticated, raw, body, asked, call, lease)
+
+    async def again(self, admitted: Admitted, turn: int) -> Admitted:
+        """The request as of now: by the policy and the keys in force, and by a clock read anew.
+
+        A body that comes slowly, or a wait for room, keeps nobody under a policy that is gone.
+        """
+        current, known = self.ranking.balance.snapshot(), admitted.snapshot
+        if turn == 0 and (current is known or _decides_alike(current, known)):
+            return admitted
+        arrival = replace(admitted.arrival, snapshot=current)
+        return replace(admitted, authenticated=await self.authenticate(arrival))
 
     def classify(self, admitted: Admitted) -> Classified:
         """3. What everybody said about the request."""
@@ -257,6 +269,16 @@ class TwelveSteps:
 def record_id(arrival: Arrival, turn: int) -> str:
     """The id of a request's entries; a decision made anew has one of its own."""
     return arrival.id if turn == 0 else f"{arrival.id}.{turn}"
+
+
+def _decides_alike(one: Snapshot, other: Snapshot) -> bool:
+    """Whether two snapshots differ at most in where replicas are."""
+    return (
+        one.policy.digest == other.policy.digest
+        and one.catalog.digest == other.catalog.digest
+        and one.keys.digest == other.keys.digest
+        and one.drifted == other.drifted
+    )
 
 
 def unawaited(durable: Awaitable[object]) -> None:

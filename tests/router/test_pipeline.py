@@ -69,6 +69,9 @@ class Told:
 
         return awaited if inspect.iscoroutinefunction(getattr(Steps, name)) else step
 
+    async def again(self, admitted: object, turn: int) -> object:
+        return admitted
+
     def settle(self, committed: object, dispatched: object, how: object, *rest: object) -> Observed:
         self._step("settle")
         self.ways.append(how)

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import time
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,14 +15,14 @@ from policies.attributes import Declaration
 from policies.conditions import Is
 from policies.model import Rule
 from policies.obligations import NoStore, Redact, TierRange
-from policies.timed import always
+from policies.timed import always, ending
 from regions.catalog import Catalog
 from regions.model import Tier
 from router.audit.layout import Folder
 from router.audit.reading import LogReader, Shown
 from router.config import Peer
 from tests.router.house import OWN, Plan
-from tests.router.scripted import Reply, answer, scripted
+from tests.router.scripted import FakeExchange, Reply, answer, scripted
 
 CLASSES = Declaration(
     "data_class", frozenset({"public", "health"}), frozenset({"public"}),
@@ -195,3 +199,39 @@ async def test_identifiers_do_not_leave_when_policy_says_so(tmp_path: Path) -> N
         image = await world.ask(messages=[{"role": "user", "content": [part]}])
         assert (image.status, image.code) == (400, "redaction_impossible")
         assert len(world.transport.sent) == 1
+
+
+class Slow(FakeExchange):
+    """A body that comes late; something happens before it is there."""
+
+    def __init__(self, like: FakeExchange, meanwhile: Callable[[], None] = lambda: None) -> None:
+        super().__init__(like._body, like.head.headers)
+        self._meanwhile = meanwhile
+
+    async def body(self, limit: int) -> bytes:
+        await asyncio.sleep(0.3)
+        self._meanwhile()
+        return await super().body(limit)
+
+
+async def test_what_lapsed_while_the_body_came_is_decided_at_the_new_time(tmp_path: Path) -> None:
+    """Decided at the old time again, it would lapse again until it is given up."""
+    process = ending(ATLAS.jurisdiction("EU"), time.time() + 0.2, ATLAS.country("DE"))
+    async with scripted(tmp_path, always_good, Plan(rules=(Rule("moving", process=process),))) as s:
+        told = await s.run(Slow(s.exchange()))
+        assert (told.code, told.sent["x-domicile-region"]) == ("ok", "self:fra1")
+        assert s.transport.at("par1") == 0
+
+
+async def test_a_policy_loaded_while_the_body_came_decides(tmp_path: Path) -> None:
+    """Else a client that sends slowly would choose under which policy it runs."""
+    async with scripted(tmp_path, always_good) as s:
+        live = s.router.live
+
+        def tighten() -> None:
+            policy = replace(live.snapshot.policy, digest="q" * 64, tenants={})
+            live.snapshot = replace(live.snapshot, policy=policy)
+
+        told = await s.run(Slow(s.exchange(), tighten))
+        assert told.code == "no_grant"
+        assert s.transport.sent == []
