@@ -135,6 +135,11 @@ def export(source: Path, target: Path, progress: Progress = lambda _: None) -> i
     Raises:
         QueryUnavailable. LineInvalid: nothing is left at `target` then.
     """
+    return write_rows(rows(Folder(source), progress), target)
+
+
+def write_rows(found: Iterable[Row], target: Path) -> int:
+    """Write rows to a Parquet file, in batches. Gives their number. Raises QueryUnavailable."""
     arrow = _library("pyarrow")
     _library("pyarrow.parquet")
     draft = target.with_name(f".{target.name}.draft")
@@ -143,7 +148,7 @@ def export(source: Path, target: Path, progress: Progress = lambda _: None) -> i
         with arrow.parquet.ParquetWriter(
             draft, schema, compression="zstd", use_dictionary=sorted(_LOW)
         ) as writer:
-            for batch in _batches(arrow, rows(Folder(source), progress), 16 * BATCH):
+            for batch in _batches(arrow, found, 16 * BATCH):
                 writer.write_batch(batch)
                 count += batch.num_rows
         draft.replace(target)
