@@ -31,6 +31,7 @@ from router.ranking import Placed, Ranking
 from router.records import Scribe
 from router.reload import Source
 from router.retrying import RetryBudget
+from router.shadow import ShadowLane
 from router.snapshot import Snapshot
 from router.state.ledger import Ledger
 from router.state.memory import MemoryLedger
@@ -87,6 +88,8 @@ class Router:
         self.transport = transport
         self.filtering = steps.filtering
         self.pipeline = Pipeline(steps, _observer(live))
+        self.lane = steps.lane
+        self.lane.begin(self.pipeline.run)
         self._clocks = clocks
         self._surfaces = {surface.path: surface for surface in SURFACES}
         self._routes = {
@@ -142,7 +145,7 @@ class Router:
             chance=clocks.random,
         )
         out = transport or HttpTransport()
-        router = cls(live, _steps(live, out), out, clocks)
+        router = cls(live, _steps(live, out, clocks), out, clocks)
         try:
             router.watches = await Watches.begin(live, out, log, clocks, source)
         except BaseException:
@@ -234,6 +237,7 @@ class Router:
             task.cancel()
         if self._open:
             await asyncio.wait(self._open, timeout=1.0)
+        await self.lane.close()
         if self._ticking is not None:
             self._ticking.cancel()
         if self.watches is not None:
@@ -255,10 +259,10 @@ def new_id(clocks: Clocks) -> str:
     return f"req-{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
 
 
-def _steps(live: Live, transport: Transport) -> TwelveSteps:
+def _steps(live: Live, transport: Transport, clocks: Clocks) -> TwelveSteps:
     config = live.snapshot.config.router
     scribe = Scribe(config.id, config.region)
-    budget = RetryBudget()
+    budget, graders = RetryBudget(), graders_of(live)
 
     async def record(plan: Plan, candidacy: Candidacy, number: int) -> object:
         return await live.log.record(scribe.attempt(plan, candidacy, number, live.stamp()))
@@ -285,7 +289,8 @@ def _steps(live: Live, transport: Transport) -> TwelveSteps:
         dispatcher,
         Filter({}),
         Suites(live.loop_time),
-        graders_of(live),
+        graders,
+        ShadowLane(live, graders, clocks.random, partial(new_id, clocks)),
         live.concurrency,
         Quotas(live.ledger),
         live.metrics,

@@ -231,6 +231,15 @@ class WatchSection(Strict):
         return self
 
 
+class GradingSection(Strict):
+    """What is kept of requests that both tiers answered: hashes and qualities, no text.
+
+    `outcomes`: a folder in this router's region; each process writes one file there.
+    """
+
+    outcomes: str | None = None
+
+
 class Config(Strict):
     """The whole file."""
 
@@ -240,6 +249,7 @@ class Config(Strict):
     policies: PoliciesSection
     log: LogSection
     state: StateSection | None = None
+    grading: GradingSection = GradingSection()
     watch: WatchSection = WatchSection()
 
 

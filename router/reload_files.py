@@ -95,4 +95,6 @@ def needs_restart(old: Config, new: Config) -> list[str]:
         found.append("log")
     if old.state != new.state:
         found.append("state")
+    if old.grading != new.grading:
+        found.append("grading")
     return found

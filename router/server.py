@@ -17,6 +17,7 @@ from router.app import Asgi, Clocks, Router
 from router.config import ConfigError
 from router.direct import Inference, direct
 from router.door import Door
+from router.outcome_store import OutcomeStore
 from router.reload import Source
 from router.reload_files import fingerprint
 from router.transport.client import HttpTransport
@@ -130,11 +131,14 @@ async def serve(
     section = snapshot.config.log.anchor
     anchors = publishers(section, settings, out, both, environment, path.parent)
     router = await Router.open(snapshot, settings, clocks, out, source, ledger, anchors)
-    listening = snapshot.config.router
+    listening, outcomes = snapshot.config.router, snapshot.config.grading.outcomes
     try:
+        if outcomes is not None:
+            name = f"{settings.log_id}.jsonl"
+            router.lane.restore(OutcomeStore(path.parent / outcomes / name))
         public = bind(listening.listen, "listen")
         private = bind(listening.admin, "admin")
-    except ConfigError:
+    except (ConfigError, OSError):
         await router.close(0)
         raise
     serving = Serving(router, public, private)

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 
-from policies.obligations import AnyObligation
+from policies.obligations import NO_OBLIGATIONS, AnyObligation
 from policies.timed import earliest, effective_now
 from regions.footprints.parameters import examine
 from regions.health import Sign
@@ -32,6 +32,7 @@ from router.records import Scribe
 from router.relay import Pace, Relayed, deliver, relay
 from router.remembered import Memory
 from router.settling import Ended, end
+from router.shadow import ShadowLane
 from router.snapshot import Snapshot
 from router.surfaces.errors import error_event, send_error
 from router.types import (
@@ -44,6 +45,7 @@ from router.types import (
     Filtered,
     Graded,
     Plan,
+    Purpose,
     Ranked,
 )
 
@@ -58,6 +60,7 @@ class TwelveSteps:
     filtering: Filter
     suites: Suites
     graders: Graders
+    lane: ShadowLane
     concurrency: Concurrency
     quotas: Quotas
     metrics: Metrics
@@ -91,7 +94,9 @@ class TwelveSteps:
         principal = authenticated.principal
         lease = self.concurrency.enter(principal.key, principal.concurrency)
         try:
-            tenant = arrival.snapshot.policy.tenants.get(principal.tenant)
+            # A tenant's limits are for what it asks itself, not for what we ask again.
+            own = arrival.purpose is not Purpose.SHADOW
+            tenant = arrival.snapshot.policy.tenants.get(principal.tenant) if own else None
             lease.reservation = await self.quotas.enter(tenant, arrival.id)
             raw = await arrival.exchange.body(arrival.snapshot.config.router.limits.body)
             body = parse(raw)
@@ -149,7 +154,8 @@ class TwelveSteps:
         admitted = ranked.filtered.graded.decided.classified.admitted
         asked: set[AnyObligation] = set()
         for candidacy in ranked.order:
-            asked |= set(candidacy.verdict.allowed.obligations)
+            if (found := candidacy.verdict.allowed.obligations) is not NO_OBLIGATIONS:
+                asked |= set(found)
         try:
             body = obligations.apply(sorted(asked, key=lambda o: o.kind), admitted.body)
         except obligations.CannotRedact as error:
@@ -213,6 +219,7 @@ class TwelveSteps:
             self.metrics.count("domicile_log_failures_total")
         committed.subject.admitted.lease.settle(0 if ended.usage is None else sum(ended.usage))
         self._learn(dispatched, how, ended)
+        self.lane.offer(committed.subject, ended)
         name = None if ended.candidacy is None else ended.candidacy.endpoint.name
         return Observed(arrival, ended.status, len(ended.attempts), name)
 
