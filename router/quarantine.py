@@ -70,9 +70,12 @@ class Quarantine:
             NotQuarantined: it is not quarantined.
             AuditError: log or file can't be written; it stays quarantined.
         """
-        if not any((one.what, one.name) == (what, name) for one in self.imposed):
+        lifted = [one for one in self.imposed if (one.what, one.name) == (what, name)]
+        if not lifted:
             raise NotQuarantined(f"{what} `{name}` is not quarantined")
         await self._record("lift", what, name, reason, by)
+        if not any(one in self.imposed for one in lifted):
+            return  # imposed anew or lifted meanwhile: what came last counts
         self._file.save(self._file.state.without(what, name))
         self._show(self._file.state)
 

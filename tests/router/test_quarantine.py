@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 import pytest
 
+from router.audit.entry import Entry
 from router.audit.errors import AuditError, LogUnavailable
 from router.audit.verify import verify
 from router.quarantine import NotQuarantined
+from router.transport.messages import OutboundRequest, OutboundResponse, Timeouts
 from tests.router.folders import sound
 from tests.router.reloading import World, watched
 from tests.router.scripted import refused
@@ -67,11 +70,12 @@ async def test_a_request_in_flight_feels_it_at_its_next_attempt(tmp_path: Path) 
     async with watched(sound(tmp_path), lambda host, number: refused()) as world:
         send = world.transport.send
 
-        async def vetoing(*given: object) -> object:
-            await world.watches.quarantine.impose("place", "EU", "now", "boss")
-            return await send(*given)  # type: ignore[arg-type]
+        async def vetoing(request: OutboundRequest, timeouts: Timeouts) -> OutboundResponse:
+            if request.method == "POST":  # no probe
+                await world.watches.quarantine.impose("place", "EU", "now", "boss")
+            return await send(request, timeouts)
 
-        world.transport.send = vetoing  # type: ignore[method-assign, assignment]
+        world.transport.send = vetoing  # type: ignore[method-assign]
         assert (await world.ask()).status == 503
         assert len(world.transport.sent) == 1
 
@@ -134,6 +138,28 @@ async def test_repeating_it_changes_the_reason_only(tmp_path: Path) -> None:
         await world.watches.quarantine.impose("place", "EU", "storm", "boss")
         [one] = world.watches.quarantine.imposed
         assert one.reason == "storm"
+
+
+async def test_what_is_imposed_while_a_lift_is_recorded_stands(tmp_path: Path) -> None:
+    async with watched(sound(tmp_path)) as world:
+        book, log = world.watches.quarantine, world.router.live.log
+        await book.impose("endpoint", "fra-large", "x", "boss")
+        record, began, go = log.record, asyncio.Event(), asyncio.Event()
+
+        async def slow(entry: Entry) -> object:
+            log.record = record  # type: ignore[method-assign]
+            began.set()
+            await go.wait()
+            return await record(entry)
+
+        log.record = slow  # type: ignore[method-assign, assignment]
+        lift = asyncio.create_task(book.lift("endpoint", "fra-large", "over", "boss"))
+        await began.wait()
+        await book.impose("endpoint", "fra-large", "again", "boss")
+        go.set()
+        await lift
+        assert [one.reason for one in book.imposed] == ["again"]
+        assert "fra-large" in world.router.live.vetoes.current.endpoints
 
 
 def break_log(world: World) -> None:
