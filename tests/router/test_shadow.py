@@ -122,7 +122,7 @@ async def test_what_is_kept_is_hashes_and_qualities(
     async with built(tmp_path, script, files(grading=grading, tenants=CONSENT)) as world:
         world.router.lane.restore(OutcomeStore(path))
         eager(world)
-        await ask(world, "canary " + EASY, **more)
+        await ask(world, "canary " + EASY, (), **more)
     [found] = OutcomeStore(path).read()
     assert (found.shadow.small, found.shadow.large) == qualities
     assert (found.model, found.pair, found.shadow.language) == ("two", "tiny:tiny", "latin")

@@ -1,0 +1,69 @@
+"""Outcomes on disk: what is kept comes back, a torn line is cut, anything else is told."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from classifiers.difficulty.audit import Shadow
+from classifiers.difficulty.features import extract
+from classifiers.view import PromptView
+from router.outcome_store import Outcome, OutcomeStore, OutcomesUnreadable
+
+
+def outcome(text: str = "what is the capital of france", at: float = 5.0) -> Outcome:
+    shadow = Shadow("eu", "question", "latin", "small", 0.0, 1.0)
+    features = extract(PromptView.of_text(text))
+    return Outcome.of(at, "two", "w:s", "exact", shadow, features)
+
+
+@given(st.text(max_size=80))
+def test_a_line_comes_back(text: str) -> None:
+    one = outcome(text)
+    assert Outcome.read(one.line()) == one
+    assert one.line().count(b"\n") == 1
+
+
+def test_the_order_of_words_is_gone() -> None:
+    pairs = outcome("alpha beta").buckets, outcome("beta alpha").buckets
+    assert outcome("alpha beta").words == outcome("beta alpha").words
+    assert pairs[0] != pairs[1], "pairs of words are features too"
+
+
+def test_two_files_are_kept(tmp_path: Path) -> None:
+    store = OutcomeStore(tmp_path / "o.jsonl", limit=3 * len(outcome().line()))
+    for at in range(8):
+        store.append(outcome(at=float(at)))
+    assert [one.at for one in store.read()] == [3.0, 4.0, 5.0, 6.0, 7.0]
+
+
+def test_a_torn_line_is_cut_off(tmp_path: Path) -> None:
+    store = OutcomeStore(tmp_path / "o.jsonl")
+    store.mend()
+    store.append(outcome())
+    with store.path.open("ab") as file:
+        file.write(outcome().line()[:40])
+    assert len(list(store.read())) == 1
+    store.mend()
+    store.append(outcome(at=9.0))
+    assert [one.at for one in store.read()] == [5.0, 9.0]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"{}", b"[]", b"nonsense", outcome().line().replace(b'"v":1', b'"v":2'),
+        outcome().line().replace(b'"small":0.0', b'"small":7'),
+        outcome().line().replace(b'"small":0.0', b'"small":true'),
+    ],
+)  # fmt: skip
+def test_anything_else_is_told_with_its_place(tmp_path: Path, line: bytes) -> None:
+    store = OutcomeStore(tmp_path / "o.jsonl")
+    store.append(outcome())
+    with store.path.open("ab") as file:
+        file.write(line.strip() + b"\n")
+    with pytest.raises(OutcomesUnreadable, match=r"o.jsonl:2: no outcome"):
+        list(store.read())
