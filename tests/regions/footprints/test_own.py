@@ -56,7 +56,8 @@ def test_a_region_that_is_not_configured_is_unknown(
 @pytest.mark.parametrize(
     "url",
     ["https://api.openai.com/v1", "https://x.openai.azure.com", "eu.openrouter.ai:443",
-     "https://bedrock-runtime.eu-west-1.amazonaws.com", "https://API.Mistral.AI./v1"],
+     "https://bedrock-runtime.eu-west-1.amazonaws.com", "https://API.Mistral.AI./v1",
+     "https://api.groq.com/openai/v1", "https://router.huggingface.co/v1", "api.deepseek.com"],
 )  # fmt: skip
 def test_a_vendor_s_host_is_not_self_operated(catalog: Catalog, now: float, url: str) -> None:
     assert not ask(catalog, now, urls=("http://10.0.0.1:8000", url)).process.is_known

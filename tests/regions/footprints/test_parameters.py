@@ -178,6 +178,18 @@ def test_allowed_parameters_are_named_by_path_or_by_their_first_name() -> None:
     assert refusals(Endpoint("e", "bedrock", "aws", "m", allow_parameters=names), call) == ()
 
 
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("kv_transfer_params", {"remote_host": "x"}), ("bootstrap_host", "10.0.0.9"),
+     ("bootstrap_port", 8998), ("disaggregated_params", {"encoded_opaque_state": "x"})],
+)  # fmt: skip
+def test_a_client_names_no_server_to_share_a_cache_with(name: str, value: object) -> None:
+    own = Endpoint("e", "openai", "self", "m", "self:fra1", self_operated=True)
+    assert refusals(own, examine(CHAT, {"model": "m", name: value})) == (
+        Refusal("parameter_changes_place", name),
+    )
+
+
 def test_allowing_a_place_parameter_does_not_let_it_pass() -> None:
     names = frozenset({"inference_geo", "aws_region_name"})
     endpoint = Endpoint("e", "bedrock", "aws", "m", allow_parameters=names)
