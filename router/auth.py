@@ -23,11 +23,16 @@ from router.errors import RequestError
 PREFIX: Final = "dom-"
 ROLES: Final = ("application", "auditor", "operator")
 MAX_KEY: Final = 512
+EVERY: Final = "*"
+"""The tenant of a key that audits all of them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Principal:
-    """Who is asking: `key` is the key's public id, never the key."""
+    """Who is asking: `key` is the key's public id, never the key.
+
+    `view_from` is for auditors: where they sit, as a boundary of built-in words.
+    """
 
     key: str
     tenant: str
@@ -35,6 +40,7 @@ class Principal:
     role: str = "application"
     concurrency: int | None = None
     attributes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    view_from: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +92,7 @@ class KeyLine(Strict):
     expires: Annotated[float, BeforeValidator(instant)] | None = None
     concurrency: Annotated[int, Field(ge=1)] | None = None
     attributes: Mapping[str, Values] = Field(default_factory=dict)
+    view_from: str = ""
     home_region: str | None = None
     home_url: str | None = None
 
@@ -153,6 +160,7 @@ def _line(key: StoredKey) -> str:
     else:
         said = sorted((name, sorted(values)) for name, values in holder.attributes.items())
         told = [holder.key, holder.tenant, holder.app, holder.role, holder.concurrency, said]
+        told += [holder.view_from] if holder.view_from else []
     return json.dumps([key.digest.hex(), key.expires, *told])
 
 
@@ -222,8 +230,11 @@ def _stored(name: str, line: KeyLine) -> StoredKey:
         if line.home_region is None or line.home_url is None:
             raise ValueError(f"{name}: key `{line.id}` needs a tenant, or home_region and home_url")
         return StoredKey(digest, Home(line.id, line.home_region, line.home_url), line.expires)
+    if line.role != "auditor" and (line.tenant == EVERY or line.view_from):
+        raise ValueError(f"{name}: key `{line.id}`: all tenants and view_from are for auditors")
+    attributes = dict(line.attributes)
     holder = Principal(
-        line.id, line.tenant, line.app, line.role, line.concurrency, dict(line.attributes)
+        line.id, line.tenant, line.app, line.role, line.concurrency, attributes, line.view_from
     )
     return StoredKey(digest, holder, line.expires)
 

@@ -29,6 +29,7 @@ ANSWERS: Mapping[str, Answer] = MappingProxyType(
         "missing_api_key": Answer(401, "authentication_error"),
         "invalid_api_key": Answer(401, "authentication_error"),
         "expired_api_key": Answer(401, "authentication_error"),
+        "role_not_allowed": Answer(403, "permission_error"),
         "misdirected": Answer(421, "residency_error"),
         "no_router_inside_boundary": Answer(403, "residency_error"),
         # 2 admit

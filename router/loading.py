@@ -24,13 +24,14 @@ from policies.gathered import PolicyFile
 from policies.loader import load as load_policy
 from policies.model import Policy
 from policies.signatures import ComplianceKey, require_signed
+from regions.boundaries import boundary
 from regions.catalog import package_data
 from regions.model import Endpoint
 from regions.places import PlaceError
 from router import obligations
 from router.accepted import Accepted, overlaid, read_accepted
 from router.audit.log import LogSettings
-from router.auth import KeyRing, Principal, load_keys
+from router.auth import EVERY, KeyRing, Principal, load_keys
 from router.classifying import mistakes
 from router.config import Config, ConfigError, PoliciesSection, expand, load
 from router.credentials import credential
@@ -269,7 +270,12 @@ def _own_places(config: Config) -> Iterable[tuple[str, str]]:
 
 
 def _known(holder: Principal, policy: Policy) -> None:
-    if holder.tenant not in policy.tenants:
+    if holder.view_from:
+        try:
+            boundary(holder.view_from, policy.atlas)
+        except PlaceError as error:
+            raise ConfigError(f"key `{holder.key}`: view_from: {error}") from None
+    if holder.tenant not in policy.tenants and holder.tenant != EVERY:
         raise ConfigError(f"key `{holder.key}`: tenant `{holder.tenant}` is in no baseline file")
     if holder.app is not None and holder.app not in policy.apps:
         raise ConfigError(f"key `{holder.key}`: app `{holder.app}` is in no baseline file")

@@ -9,7 +9,7 @@ from __future__ import annotations
 from importlib.metadata import version
 from typing import Annotated
 
-from fastapi import Depends, FastAPI, Request
+from fastapi import Depends, FastAPI, Query, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel
@@ -18,6 +18,7 @@ from starlette.exceptions import HTTPException
 from policies.engine import Ask, decide
 from policies.model import Policy
 from router.audit.reading import NotInLog
+from router.auditing import MOST, PageView, audited_page, audited_record, auditor
 from router.auth import Home, Principal, authenticate
 from router.errors import RequestError
 from router.live import Live
@@ -93,6 +94,7 @@ def build(live: Live) -> FastAPI:
     _health(app, live)
     _models(app, live)
     _records(app, live)
+    _audit(app, live)
     _describe(app)
     return app
 
@@ -160,9 +162,25 @@ def _records(app: FastAPI, live: Live) -> None:
         try:
             if log != live.log_name or index < 0:
                 raise NotInLog(f"no entry {index} in log `{log}`")
-            return await read_record(live.log, log, index, _here(holder))
+            principal = _here(holder)
+            if principal.role == "auditor":
+                who = auditor(principal, live.snapshot.policy)
+                return await audited_record(live, who, index)
+            return await read_record(live.log, log, index, principal)
         except NotInLog:
             raise RequestError("not_found", "no such record of yours in this log") from None
+
+
+def _audit(app: FastAPI, live: Live) -> None:
+    @app.get("/domicile/v1/audit/entries", tags=["audit"])
+    async def entries(
+        holder: Holder,
+        after: Annotated[int, Query(ge=-1)] = -1,
+        limit: Annotated[int, Query(ge=1, le=MOST)] = 100,
+    ) -> PageView:
+        """What an auditor's key may see of the region log, oldest first."""
+        who = auditor(holder, live.snapshot.policy)
+        return await audited_page(live, who, after, limit)
 
 
 def _here(holder: Principal | Home) -> Principal:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pydantic import BaseModel
 
 from router.audit.log import AuditLog
-from router.audit.reading import NotInLog
+from router.audit.reading import NotInLog, Shown
 from router.auth import Principal
 
 
@@ -38,6 +38,12 @@ async def read_record(log: AuditLog, name: str, index: int, principal: Principal
         raise NotInLog(message) from None
     if not _is_own(shown.body, principal):
         raise NotInLog(message)
+    return await record_view(log, name, shown)
+
+
+async def record_view(log: AuditLog, name: str, shown: Shown) -> RecordView:
+    """An entry with its proof, for somebody who may see it."""
+    index = shown.place.index
     inclusion, checkpoint = await log.inclusion(index)
     return RecordView(
         log=name,

@@ -79,6 +79,8 @@ class TwelveSteps:
             holder = keys.held(stored.key, now.time)
         if isinstance(holder, Home):
             raise await self._misdirected(arrival, holder.key, Direction(holder.region, holder.url))
+        if holder.role == "auditor":
+            raise RequestError("role_not_allowed", "an auditor's key reads records and sends none")
         if getattr(arrival.snapshot, "policy", None) is None:
             # Types rule it out. Should it happen all the same, nothing is allowed.
             raise RequestError("no_policy", "no policy is loaded here, so nothing is allowed")

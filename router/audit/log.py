@@ -23,7 +23,7 @@ from router.audit.disk import Disk, LocalDisk
 from router.audit.entry import Entry, Json, Kind
 from router.audit.errors import LogUnavailable
 from router.audit.intake import Intake
-from router.audit.layout import DIGEST, Folder
+from router.audit.layout import DIGEST, Folder, LogFolder
 from router.audit.note import Checkpoint, Signer, load_signer, parse_checkpoint
 from router.audit.reading import Inclusion, LogReader, Shown
 from router.audit.receipt import Receipt
@@ -257,6 +257,11 @@ class AuditLog:
     def head(self) -> Checkpoint | None:
         """The newest signed tree head; not necessarily published."""
         return self._head
+
+    @property
+    def folder(self) -> LogFolder:
+        """Where its lines are, for reading."""
+        return self._folder.log(self._settings.log_id)
 
     async def entry(self, index: int) -> Shown:
         """A durable entry, interned values in place. Raises NotInLog."""
