@@ -1,0 +1,310 @@
+"""This router beside other gateways, in one run: `python -m bench.gateway [--only A,B]`.
+
+Everything is on for this router: keys, a policy of 100 rules, grading, filter and rank over eight
+endpoints in three regions, the durable log, receipts, metrics. One worker each, pinned to one
+core; load and upstream share the other. The upstream is nginx with a fixed answer of 1 KB.
+
+* `us/req`: CPU time of the whole process tree per request at 64 connections, medians of rounds;
+* `c1 +p50`: latency at one connection, minus that of asking the upstream directly;
+* `s200`: CPU seconds per 10,000 chunks of 200 concurrent streams;
+* `noise`: the share of the gateway's core that others took. Compare ratios, and above 0.05 run
+  again: on a busy machine caches are cold, and everybody's CPU time per request grows.
+
+Peers that are not installed below `--peers` (default `~/.cache/gateway-peers`) are left out by
+name. Needs nginx, wrk and taskset.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import statistics
+import sys
+import sysconfig
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from http.client import HTTPConnection
+from pathlib import Path
+from subprocess import Popen
+from typing import BinaryIO
+
+from bench import world
+from bench.load import PATH, Measured, Streamed, Traffic, body, streams, wrk
+from bench.machine import Share, peak_mib, start, stop
+from bench.peers import Peer, others, ours
+
+ROOT = Path(__file__).resolve().parent.parent
+NGINX = """
+worker_processes 1; daemon off; pid {work}/nginx.pid; error_log {work}/nginx.err warn;
+events { worker_connections 4096; }
+http {
+  access_log off; client_body_temp_path {work}/b; proxy_temp_path {work}/p;
+  fastcgi_temp_path {work}/f; uwsgi_temp_path {work}/u; scgi_temp_path {work}/s;
+  keepalive_requests 1000000000; keepalive_timeout 600s; default_type application/json;
+  server {
+    listen 127.0.0.1:{port} backlog=2048;
+    location = /metrics { return 404; }
+    location / { return 200 '{answer}'; }
+  }
+}
+"""
+ANSWER = {
+    "id": "chatcmpl-bench0001", "object": "chat.completion", "created": 1700000000,
+    "model": "Qwen/Qwen3-8B",
+    "choices": [{"index": 0, "finish_reason": "stop", "logprobs": None,
+                 "message": {"role": "assistant", "content": "pong " + "and more words " * 28}}],
+    "usage": {"prompt_tokens": 212, "completion_tokens": 48, "total_tokens": 260,
+              "prompt_tokens_details": {"cached_tokens": 0}},
+    "system_fingerprint": "fp_bench",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What is measured and for how long; times in seconds."""
+
+    rounds: int
+    seconds: int
+    connections: int
+    streams: int
+    gateway_core: str
+    load_core: str
+    port: int
+
+
+@dataclass(slots=True)
+class Result:
+    """One gateway's figures; `skipped` says why there are none."""
+
+    name: str
+    skipped: str = ""
+    cpu: float = 0.0
+    rate: float = 0.0
+    one_p50: float = 0.0
+    one_p99: float = 0.0
+    errors: int = 0
+    rss: float = 0.0
+    start: float = 0.0
+    chunks: float = 0.0
+    chunk_p99: float = 0.0
+    noise: float = 0.0
+
+
+class Bench:
+    """The upstreams, and one gateway after the other before them."""
+
+    def __init__(self, settings: Settings, folder: Path, log: BinaryIO) -> None:
+        self.settings = settings
+        self.folder = folder
+        self.log = log
+        port = settings.port
+        self.json_port, self.sse_port, self.port = port + 1, port + 2, port + 3
+        conf = folder / "nginx.conf"
+        answer = json.dumps(ANSWER, separators=(",", ":"))
+        filled = NGINX.replace("{work}", str(folder)).replace("{port}", str(self.json_port))
+        conf.write_text(filled.replace("{answer}", answer))
+        nginx = ["nginx", "-c", str(conf), "-e", str(folder / "nginx.err")]
+        core = settings.load_core
+        self._up = [start(nginx, core, log, folder)]
+        sse = [sys.executable, "-m", "bench.streams", "upstream", str(self.sse_port), "100", "20"]
+        self._up.append(start(sse, core, log, ROOT))
+        self.direct = self._one(self.json_port, Traffic(("x",), (body(world.MODEL),)))
+
+    def close(self) -> None:
+        """End the upstreams."""
+        for process in self._up:
+            stop(process)
+
+    def _one(self, port: int, traffic: Traffic) -> Measured:
+        wait(port, traffic, 30)
+        return wrk(port, traffic, self.folder, self.settings.load_core, None, 1, 2)
+
+    def run(self, peer: Peer) -> Result:
+        """Every figure of one gateway."""
+        result = Result(peer.name)
+        missing = peer.missing()
+        if missing:
+            result.skipped = missing
+            return result
+        try:
+            self._whole(peer, result)
+            if peer.streams:
+                self._streams(peer, result)
+        except (RuntimeError, OSError) as error:
+            result.skipped = f"failed: {error}"
+        return result
+
+    def _whole(self, peer: Peer, result: Result) -> None:
+        folder = self.folder / f"{peer.name}-whole"
+        process, result.start = self._started(peer, folder, self.json_port)
+        s, traffic = self.settings, peer.traffic(self.json_port)
+        try:
+            share = Share(s.gateway_core, process.pid)
+            wrk(self.port, traffic, self.folder, s.load_core, None, s.connections, 2)
+            share.begin()
+            many = [self._load(traffic, process.pid, s.connections) for _ in range(s.rounds)]
+            result.noise = share.end()
+            one = [self._load(traffic, process.pid, 1) for _ in range(s.rounds)]
+            result.rss = peak_mib(process.pid)
+        finally:
+            stop(process)
+        result.cpu, result.rate = middle(many, "cpu"), middle(many, "rate")
+        result.one_p50 = middle(one, "p50") - self.direct.p50
+        result.one_p99 = middle(one, "p99") - self.direct.p99
+        result.errors = sum(found.errors for found in (*many, *one))
+
+    def _load(self, traffic: Traffic, pid: int, connections: int) -> Measured:
+        s = self.settings
+        return wrk(self.port, traffic, self.folder, s.load_core, pid, connections, s.seconds)
+
+    def _streams(self, peer: Peer, result: Result) -> None:
+        process, _ = self._started(peer, self.folder / f"{peer.name}-streams", self.sse_port, False)
+        request = self.folder / "stream.json"
+        request.write_bytes(body(world.MODEL, stream=True))
+        s, traffic = self.settings, peer.traffic(self.sse_port)
+        try:
+            wait_port(self.port, 60)
+            found: Streamed | None = None
+            for count in (5, s.streams):
+                found = streams(
+                    self.port, traffic.keys[0], request, count, s.load_core, process.pid,
+                    traffic.headers,
+                )  # fmt: skip
+        finally:
+            stop(process)
+        if found is not None:
+            result.chunks, result.chunk_p99 = found.cpu, found.p99
+            result.errors += found.streams - found.done
+
+    def _started(
+        self, peer: Peer, folder: Path, upstream: int, ask: bool = True
+    ) -> tuple[Popen[bytes], float]:
+        folder.mkdir()
+        peer.prepare(folder, self.port, upstream)
+        began = time.monotonic()
+        command = peer.command(folder, self.port, upstream)
+        env = peer.environment(folder, self.port, upstream)
+        process = start(command, self.settings.gateway_core, self.log, folder, env)
+        try:
+            if ask:
+                wait(self.port, peer.traffic(upstream), peer.patience)
+        except BaseException:
+            stop(process)
+            raise
+        return process, time.monotonic() - began
+
+
+def middle(rounds: Sequence[Measured], name: str) -> float:
+    """The median of one figure over rounds."""
+    return float(statistics.median(getattr(one, name) for one in rounds))
+
+
+def wait(port: int, traffic: Traffic, patience: float) -> None:
+    """Ask until there is an answer of status 200. Raises RuntimeError after `patience` seconds."""
+
+    def answered() -> bool:
+        connection = HTTPConnection("127.0.0.1", port, timeout=10)
+        headers = {"content-type": "application/json", "authorization": f"Bearer {traffic.keys[0]}"}
+        connection.request("POST", PATH, traffic.bodies[0], headers | dict(traffic.headers))
+        answer = connection.getresponse()
+        answer.read()
+        connection.close()
+        return answer.status == 200
+
+    _until(answered, patience)
+
+
+def wait_port(port: int, patience: float) -> None:
+    """Wait until something listens."""
+
+    def listens() -> bool:
+        connection = HTTPConnection("127.0.0.1", port, timeout=10)
+        connection.connect()
+        connection.close()
+        return True
+
+    _until(listens, patience)
+
+
+def _until(works: Callable[[], bool], patience: float) -> None:
+    end = time.monotonic() + patience
+    last = "no answer"
+    while time.monotonic() < end:
+        try:
+            if works():
+                return
+            last = "an answer other than 200"
+        except OSError as error:
+            last = repr(error)
+        time.sleep(0.02)
+    raise RuntimeError(f"not ready in {patience:.0f} s: {last}")
+
+
+def table(results: Sequence[Result]) -> str:
+    """The figures as Markdown, with the ratio to this router."""
+    own = next((one.cpu for one in results if one.name == "domicile" and one.cpu), 0.0)
+    head = "| gateway | us/req | x domicile | req/s/core | c1 +p50 / +p99 us | RSS MiB | start s |"
+    lines = [head + " s200 s/10k | chunk p99 us | errors | noise |", "|---" * 11 + "|"]
+    for one in results:
+        if one.skipped:
+            lines.append(f"| {one.name} | {one.skipped} |" + " |" * 9)
+            continue
+        ratio = f"{one.cpu / own:.2f}" if own else "-"
+        per_core = 1e6 / one.cpu if one.cpu else 0.0
+        lines.append(
+            f"| {one.name} | {one.cpu:.0f} | {ratio} | {per_core:,.0f} | {one.one_p50:.0f} / "
+            f"{one.one_p99:.0f} | {one.rss:.0f} | {one.start:.2f} | {one.chunks:.3f} | "
+            f"{one.chunk_p99:.0f} | {one.errors} | {one.noise:.2f} |"
+        )
+    return "\n".join(lines)
+
+
+def parsed(arguments: Sequence[str]) -> argparse.Namespace:
+    """The command line."""
+    parser = argparse.ArgumentParser("bench.gateway", description=__doc__.split("\n")[0])
+    parser.add_argument("--only", default="", help="names, comma-separated")
+    parser.add_argument("--peers", type=Path, default=Path.home() / ".cache" / "gateway-peers")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--seconds", type=int, default=5)
+    parser.add_argument("--connections", type=int, default=64)
+    parser.add_argument("--streams", type=int, default=200)
+    parser.add_argument("--cores", default="1,0", help="of the gateway, and of load and upstream")
+    parser.add_argument("--port", type=int, default=19300)
+    parser.add_argument("--json", type=Path, help="write the figures there too")
+    return parser.parse_args(arguments)
+
+
+def main(arguments: Sequence[str]) -> None:
+    """See the top of the file."""
+    given = parsed(arguments)
+    gateway_core, load_core = given.cores.split(",")
+    settings = Settings(
+        given.rounds, given.seconds, given.connections, given.streams, gateway_core, load_core,
+        given.port,
+    )  # fmt: skip
+    wanted = set(filter(None, given.only.split(",")))
+    peers = [*ours(), *others(given.peers)]
+    folder = Path(tempfile.mkdtemp(prefix="bench-"))
+    with (folder / "log.txt").open("ab") as log:
+        bench = Bench(settings, folder, log)
+        try:
+            chosen = [peer for peer in peers if not wanted or peer.name in wanted]
+            results = []
+            for peer in chosen:
+                results.append(bench.run(peer))
+                print(f"{peer.name}: {asdict(results[-1])}", file=sys.stderr, flush=True)
+        finally:
+            bench.close()
+    print(table(results))
+    print(f"\ndirect c1 p50 {bench.direct.p50} us; {sys.version.split()[0]}, built with", end=" ")
+    print(sysconfig.get_config_var("CONFIG_ARGS") or "unknown options")
+    if given.json is not None:
+        given.json.write_text(json.dumps([asdict(one) for one in results], indent=1))
+    shutil.rmtree(folder)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
