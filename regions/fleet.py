@@ -143,10 +143,7 @@ class Readings:
 
     def foreign(self, key: str, now: float) -> float:
         """Requests at a replica that this router did not send: other routers' and the like."""
-        found = self.fresh(key, now)
-        if found is None or found.running is None:
-            return 0.0
-        return max(0.0, found.running + (found.waiting or 0.0) - found.own)
+        return self.both(key, now)[0]
 
     def pressure(self, key: str, now: float) -> float:
         """How full the engine says it is; above 1 it queues. 0 when it doesn't say.
@@ -154,10 +151,16 @@ class Readings:
         An engine that lets requests wait has as many running as it can, so the ratio of all to
         the running is the load over its capacity, whatever that is.
         """
-        found = self.fresh(key, now)
-        if found is None or not found.waiting or found.running is None:
-            return 0.0
-        return (found.running + found.waiting) / max(1.0, found.running)
+        return self.both(key, now)[1]
+
+    def both(self, key: str, now: float) -> tuple[float, float]:
+        """`foreign` and `pressure`."""
+        found = self._at.get(key)
+        if found is None or found.running is None or now - found.at > self.stale:
+            return 0.0, 0.0
+        running, waiting = found.running, found.waiting or 0.0
+        foreign = max(0.0, running + waiting - found.own)
+        return foreign, (running + waiting) / max(1.0, running) if waiting else 0.0
 
     def forget(self, keep: frozenset[str]) -> None:
         """Drop what is known of replicas that are gone."""

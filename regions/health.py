@@ -41,7 +41,7 @@ class Standing(IntEnum):
 
         One request at a time is let through, so a replica that is still ill costs one.
         """
-        return 0 if self is Standing.TRIAL else int(self)
+        return _TURNS[self]
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +74,7 @@ class _Record:
     last_sign: float = float("-inf")
 
 
+_TURNS: Final = (0, 0, 2, 3)
 _WELL: Final = (Standing.GOOD, 1.0, 0.0)
 
 
@@ -176,6 +177,8 @@ class HealthBook:
         record.loaded_until = max(record.loaded_until, now + min(wait, self._settings.load_max))
 
     def _ill(self, record: _Record, sign: Sign, now: float) -> None:
+        if now < record.marked_until:
+            return  # sent before the mark: a burst that fails together is one failure
         settings = self._settings
         record.ill += 1
         failed_trial = record.marks > 0

@@ -42,6 +42,10 @@ class Seat(NamedTuple):
         return self.standing is Standing.MARKED, self.full, self.standing.turn, self.load
 
 
+def _rank(seat: Seat) -> tuple[bool, bool, int, float]:
+    return seat.rank
+
+
 @dataclass(slots=True)
 class Balance:
     """The load of every replica of one router.
@@ -68,36 +72,37 @@ class Balance:
 
         Without a replica it counts as marked: there is nothing to ask, until one is found.
         """
-        best: Seat | None = None
-        for key in self.snapshot().targets.get(endpoint, ()):
-            seat = self.seat(endpoint, key)
-            if best is None or seat.rank < best.rank:
-                best = seat
-        if best is None:
+        keys = self.snapshot().targets.get(endpoint)
+        if not keys:
             return _NOWHERE
+        if len(keys) == 1:
+            best = self.seat(endpoint, next(iter(keys)))
+        else:
+            best = min([self.seat(endpoint, key) for key in keys], key=_rank)
         return Condition(best.standing, best.load, best.retry_in, best.full)
 
     def seat(self, endpoint: str, key: str) -> Seat:
         """How one replica stands."""
         now = self.loop_time()
         standing, share, retry = self.health.state(key, now)
-        foreign = self.readings.foreign(key, now)
-        tokens = self.inflight.tokens(key) + foreign * self._mean(key)
-        full = self._saturation(endpoint, key, tokens, foreign, now) >= 1
+        foreign, pressure = self.readings.both(key, now)
+        tokens: float = self.inflight.tokens(key)
+        if foreign:
+            tokens += foreign * self._mean(key)
+        full = self._saturation(endpoint, key, tokens, foreign, pressure) >= 1
         return Seat(key, standing, full, tokens / share, retry)
 
     def saturation(self, endpoint: str, key: str) -> float:
         """The load of a replica over what it can take; 0 when nothing is known of that."""
-        now = self.loop_time()
-        foreign = self.readings.foreign(key, now)
+        foreign, pressure = self.readings.both(key, self.loop_time())
         tokens = self.inflight.tokens(key) + foreign * self._mean(key)
-        return self._saturation(endpoint, key, tokens, foreign, now)
+        return self._saturation(endpoint, key, tokens, foreign, pressure)
 
     def _saturation(
-        self, endpoint: str, key: str, tokens: float, foreign: float, now: float
+        self, endpoint: str, key: str, tokens: float, foreign: float, pressure: float
     ) -> float:
-        pressure = self.readings.pressure(key, now) / ENGINE_FULL
         capacity = self._capacity(endpoint)
+        pressure /= ENGINE_FULL
         if capacity is None:
             return pressure
         return max(pressure, capacity.used(self.inflight.requests(key) + foreign, tokens))

@@ -22,6 +22,7 @@ from regions.health import HealthBook, Sign
 from router.audit.log import Committed
 from router.errors import RequestError
 from router.framing import Framed, FramedWhole
+from router.frozen import frozen
 from router.load import Held, InFlight
 from router.opening import (
     OpenedStream,
@@ -40,7 +41,7 @@ from router.role_keys import CredentialBoard
 from router.silence import Silence
 from router.snapshot import Snapshot
 from router.transport.messages import AttemptFailed, Fate, OutboundResponse, Timeouts, Transport
-from router.types import Attempt, Candidacy, Plan
+from router.types import Arrival, Attempt, Candidacy, Plan
 from router.vetoes import VetoBoard
 
 STATEFUL: Final = frozenset({"stored", "stored_object", "conversation", "background", "batch"})
@@ -63,7 +64,7 @@ class DecideAgain(Exception):
     """The plan may no longer be relied on; the request is decided anew."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Dispatched:
     """An answer whose first content is here, and everything that was tried for it."""
 
@@ -89,10 +90,14 @@ class _Run:
     attempts: list[Attempt]
     failures: list[Failed] = field(default_factory=list)
     vetoed: list[str] = field(default_factory=list)
+    doubted: Dispatched | None = None
 
-    @property
-    def plan(self) -> Plan:
-        return self.committed.subject
+    plan: Plan = field(init=False)
+    arrival: Arrival = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.plan = self.committed.subject
+        self.arrival = self.plan.arrival
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +115,7 @@ class Dispatcher:
     record: Callable[[Plan, Candidacy, int], Awaitable[object]]
     loop_time: Callable[[], float]
     wall_time: Callable[[], float]
+    doubts: Callable[[Dispatched], bool] = lambda found: False
 
     async def run(self, committed: Committed[Plan], attempts: list[Attempt]) -> Dispatched:
         """Ask the plan's endpoints in order until one answers; each attempt is put in `attempts`.
@@ -121,21 +127,38 @@ class Dispatcher:
         self.budget.earn()
         run = _Run(committed, attempts)
         try:
-            for candidacy in run.plan.ranked.order:
-                found = await self._endpoint(run, candidacy)
-                if found is not None:
-                    return found
+            found = await self._asked(run)
         except RequestError as error:
-            if not error.reasons:
-                error.reasons = attempts_told(run.attempts)
-            raise
-        raise ended(run.failures, run.attempts, run.vetoed, run.plan)
+            if run.doubted is None:
+                if not error.reasons:
+                    error.reasons = attempts_told(run.attempts)
+                raise
+            found = None
+        found = found or run.doubted
+        if found is None:
+            raise ended(run.failures, run.attempts, run.vetoed, run.plan)
+        return replace(found, attempts=tuple(run.attempts)) if found is run.doubted else found
+
+    async def _asked(self, run: _Run) -> Dispatched | None:
+        """The first answer that is not doubted; a doubted one is kept for when nobody larger has
+        any, and its own tier isn't asked again."""
+        for candidacy in run.plan.ranked.order:
+            if run.doubted is not None and candidacy.tier <= run.doubted.candidacy.tier:
+                continue
+            found = await self._endpoint(run, candidacy)
+            if found is not None and not self.doubts(found):
+                return found
+            if found is not None:
+                found.held.close()
+                run.attempts[-1] = replace(run.attempts[-1], result="escalated")
+                run.doubted = found
+        return None
 
     async def _endpoint(self, run: _Run, candidacy: Candidacy) -> Dispatched | None:
         """Ask the replicas of one endpoint, best first."""
         name = candidacy.endpoint.name
         kept = run.plan.admitted.lease.replica
-        for replica in self.in_turn(run.plan.arrival.snapshot, name, kept):
+        for replica in self.in_turn(run.arrival.snapshot, name, kept):
             if not self._may_go_on(run):
                 return None
             if self._vetoed(run, candidacy):
@@ -147,7 +170,7 @@ class Dispatcher:
 
     def _may_go_on(self, run: _Run) -> bool:
         """1, and 3's budget: whether one more attempt may be made at all."""
-        arrival = run.plan.arrival
+        arrival = run.arrival
         if self.loop_time() >= arrival.deadline:
             run.failures.append(failed("deadline", Fate.NOT_SENT))
             return False
@@ -164,7 +187,7 @@ class Dispatcher:
         """Whether a request of unknown fate may be run a second time."""
         if run.plan.admitted.call.movers & STATEFUL:
             return False
-        last = run.plan.arrival.snapshot.policy.endpoints[run.attempts[-1].endpoint]
+        last = run.arrival.snapshot.policy.endpoints[run.attempts[-1].endpoint]
         return last.self_operated or last.settings.get("retry_unknown") == "true"
 
     def _vetoed(self, run: _Run, candidacy: Candidacy) -> bool:
@@ -220,10 +243,11 @@ class Dispatcher:
     ) -> tuple[OpenedStream | OpenedWhole, str | None]:
         """4. One request out, one answer in."""
         plan, endpoint = run.plan, candidacy.endpoint
-        provider = plan.arrival.snapshot.provider(endpoint)
+        arrival = run.arrival
+        provider = arrival.snapshot.provider(endpoint)
         ask = self._ask(run)
         now = self.wall_time()
-        target = self.roles.filled(endpoint, plan.arrival.snapshot.target(endpoint, replica), now)
+        target = self.roles.filled(endpoint, arrival.snapshot.target(endpoint, replica), now)
         request = provider.encode(ask, endpoint, target, now)
         timeouts = self._timeouts(plan)
         sent_at = self.loop_time()
@@ -287,7 +311,7 @@ class Dispatcher:
     ) -> None:
         """Book a failed attempt; a client's own mistake ends the request."""
         now = self.loop_time()
-        provider = run.plan.arrival.snapshot.provider(candidacy.endpoint)
+        provider = run.arrival.snapshot.provider(candidacy.endpoint)
         one = failed_attempt(provider, error, self.wall_time())
         self.health.observe(replica, one.sign, now, one.retry_after)
         run.attempts.append(

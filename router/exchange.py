@@ -10,11 +10,11 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping, Sequence
-from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Protocol
 
 from router.errors import ClientGone, RequestError
+from router.frozen import frozen
 
 Headers = Sequence[tuple[bytes, bytes]]
 # The ASGI specification's own types: its messages are open dictionaries.
@@ -26,7 +26,7 @@ _NAMES = re.compile(rb"[!#$%&'*+\-.^_`|~0-9a-z]+")
 _BREAKS = re.compile(rb"[\r\n\0]")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RequestHead:
     """Method, decoded path, raw query string, and headers with lower-case names in order."""
 

@@ -8,11 +8,11 @@ the answer is this endpoint's, to the end.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import orjson
 
 from router.frames import Decoder, Frame, StreamError, WholeDecoder
+from router.frozen import frozen
 from router.transport.messages import (
     AttemptFailed,
     Fate,
@@ -74,7 +74,7 @@ def fate_of(status: int) -> Fate:
     return Fate.REFUSED if 400 <= status < 500 or status in _NOT_DONE else Fate.UNKNOWN
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class OpenedStream:
     """A stream whose first content has come: it may now be relayed.
 
@@ -90,7 +90,7 @@ class OpenedStream:
     opened_at: float
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class OpenedWhole:
     """A whole answer that is one; `frame.data` is for the client."""
 

@@ -7,13 +7,13 @@ Types hold the order: every step takes what the one before it made, and `dispatc
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Protocol
 
 from router.audit.log import Committed
 from router.dispatch import DecideAgain, Dispatched
 from router.errors import ClientGone, RequestError
 from router.exchange import while_connected
+from router.frozen import frozen
 from router.relay import Relayed
 from router.types import (
     Admitted,
@@ -41,7 +41,7 @@ class Refused(Exception):
         self.at = at
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Observed:
     """What one request came to, for metrics: its code is `ok` or an error's."""
 

@@ -9,6 +9,7 @@ from regions.health import Standing
 from regions.prefix import BLOCK, Trail, trail
 from router.balance import Balance
 from router.errors import RequestError
+from router.frozen import frozen
 from router.load import Held
 from router.pipeline import Refused
 from router.selection import PreferConflict, order
@@ -20,7 +21,7 @@ SESSION: Final = b"x-domicile-session"
 _LONGEST_NAME: Final = 256
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Placed:
     """An order, and the request counted at a replica of its first endpoint."""
 

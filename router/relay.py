@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 
 import orjson
 
 from router.exchange import Exchange, Headers
 from router.frames import Frame, StreamError
+from router.frozen import frozen
 from router.opening import OpenedStream, OpenedWhole
 from router.transport.messages import AttemptFailed
 
@@ -27,7 +27,7 @@ _GRACE = 1.0
 ErrorEvent = Callable[[str], bytes]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Pace:
     """How long a stream may take: `idle` seconds between bytes, `deadline` in loop time."""
 
@@ -35,7 +35,7 @@ class Pace:
     deadline: float
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Relayed:
     """How an answer went to the client.
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from router import prices
 from router.dispatch import Dispatched
 from router.errors import RequestError
+from router.frozen import frozen
 from router.providers.bedrock_failures import EXCEPTIONS
 from router.providers.failures import OPENAI_CODES
 from router.relay import Relayed
@@ -15,7 +15,7 @@ from router.types import Attempt, Candidacy, Plan
 from router.usage import Usage, estimate, read
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Ended:
     """How a committed request ended.
 

@@ -16,6 +16,7 @@ from regions.model import Call, Endpoint, Footprint, Tier
 from router.admission import Lease
 from router.auth import Principal
 from router.exchange import Exchange
+from router.frozen import frozen
 from router.snapshot import Snapshot
 from router.surfaces.base import Asked, Surface
 
@@ -29,7 +30,7 @@ class Purpose(StrEnum):
     PROBE = "probe"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Stored:
     """Who a request belongs to that no client is waiting for: a key's id, authorised anew.
 
@@ -40,7 +41,7 @@ class Stored:
     tier: Tier | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Arrival:
     """A request whose head has come.
 
@@ -59,7 +60,7 @@ class Arrival:
     stored: Stored | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Authenticated:
     """1. Who asks, and when: the one reading of the clock that this decision gets."""
 
@@ -68,7 +69,7 @@ class Authenticated:
     now: Now
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Admitted:
     """2. The body, parsed once; `tokens` are the estimated prompt and output together."""
 
@@ -90,7 +91,7 @@ class Admitted:
         return self.authenticated.arrival.snapshot
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Classified:
     """3. What is known of the request, with origins; `tokens` estimates prompt plus output.
 
@@ -104,7 +105,7 @@ class Classified:
     view: PromptView | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Decided:
     """4. The decision."""
 
@@ -112,7 +113,7 @@ class Decided:
     decision: Decision
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Verdict:
     """What the difficulty classifier said: name and digest, tier, why, and its score.
 
@@ -128,7 +129,7 @@ class Verdict:
     used: bool
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Graded:
     """5. The lowest tier that may answer; `grader` names what said so."""
 
@@ -138,7 +139,7 @@ class Graded:
     verdict: Verdict | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Candidacy:
     """An eligible endpoint with the footprint it was judged by."""
 
@@ -170,7 +171,7 @@ class Left:
         return tuple(dict.fromkeys(code for code, _ in self.reasons))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Filtered:
     """6. Everything inside the boundary that can serve the call, and why the rest can't."""
 
@@ -179,7 +180,7 @@ class Filtered:
     excluded: tuple[Left, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Ranked:
     """7. The eligible endpoints in the order they are to be tried."""
 
@@ -187,7 +188,7 @@ class Ranked:
     order: tuple[Candidacy, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Plan:
     """8. What may be sent, to whom, in which order, until when; obligations applied.
 
@@ -218,7 +219,7 @@ class Plan:
         return self.admitted.arrival
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Attempt:
     """One endpoint asked once, and how it went: what the outcome entry says of it."""
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from router.frozen import frozen
 
 _BYTES_PER_TOKEN = 4
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Usage:
     """Tokens of one call.
 
@@ -32,7 +33,7 @@ def _count(holder: Mapping[str, object], *names: str) -> int | None:
     """The first of these members that is a count; `True` and negatives are not counts."""
     for name in names:
         value = holder.get(name)
-        if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
+        if type(value) is int and value >= 0:
             return value
     return None
 

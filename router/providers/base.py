@@ -15,13 +15,14 @@ from typing import Protocol
 from regions.footprints.parameters import place_parameters
 from regions.model import Endpoint
 from router.errors import RequestError
+from router.frozen import frozen
 from router.transport.messages import AttemptFailed, Fate, Headers, OutboundRequest, TlsFiles
 from router.usage import Usage
 
 _SECRET = re.compile(r"[!-~]+")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Ask:
     """One client request, as a provider sees it.
 

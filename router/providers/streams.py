@@ -65,8 +65,12 @@ class JsonDecoder:
         self._model = model
         self._parts: list[bytes] = []
         self.answer: dict[str, object] | None = None
-        self.usage: Usage | None = None
         self.failure: Failure | None = None
+
+    @property
+    def usage(self) -> Usage | None:
+        """See `Decoder`."""
+        return in_answer(self.answer)
 
     def feed(self, data: bytes) -> bytes:
         """See `Decoder`."""
@@ -85,7 +89,6 @@ class JsonDecoder:
             self.failure = bad_answer(200, "it is not a JSON object")
             return b""
         self.answer = answer
-        self.usage = in_answer(answer)
         return renamed_json(body, self._model)
 
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Protocol
 
 from classifiers.view import PromptView
+from router.frozen import frozen
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Asked:
     """What routing needs of a body: the model's public name, whether the answer is a
     stream, and how many output tokens to expect."""

@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from typing import Protocol
 from urllib.parse import urlsplit
 
+from router.frozen import frozen
+
 Headers = tuple[tuple[bytes, bytes], ...]
 
 _HOST = re.compile(r"[a-z0-9_]([a-z0-9_.-]*[a-z0-9_.])?|[0-9a-f:.]+")
@@ -150,7 +152,7 @@ class Origin:
         return f"{self.scheme}://{self.authority}"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class OutboundRequest:
     """One request to one endpoint.
 
@@ -168,7 +170,7 @@ class OutboundRequest:
     replay_safe: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Timeouts:
     """How long one attempt may take. `deadline` is loop time and bounds everything.
 
