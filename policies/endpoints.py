@@ -30,7 +30,7 @@ _PROVIDERS: Final[Mapping[str, str]] = {
     "vertex": "gcp",
 }
 # Settings that don't move a byte's place, of every kind.
-COMMON: Final = frozenset({"share", "api_version", "deployment", "path"})
+COMMON: Final = frozenset({"share", "api_version", "deployment", "path", "retry_unknown"})
 
 
 def endpoint_from(name: str, config: EndpointConfig, path: Path, atlas: Atlas) -> Endpoint:

@@ -45,7 +45,7 @@ def test_every_report_is_restated_once() -> None:
 
 def test_every_report_has_tests_that_name_it() -> None:
     named = set()
-    for path in HERE.glob("test_reports_*.py"):
+    for path in set(HERE.glob("test_reports_*.py")) - set(HERE.glob("test_reports_d_*.py")):
         for area, number in re.findall(r"def test_([a-z]+)_(\d\d)_", path.read_text()):
             named.add(f"{area}-{number}")
     assert named == set(restated())

@@ -121,3 +121,14 @@ def test_every_mark_ends(events: list[tuple[Sign, float, float | None]]) -> None
         Standing.GOOD,
         Standing.TRIAL,
     )
+
+
+def test_a_burst_that_fails_together_is_one_failure() -> None:
+    book = HealthBook()
+    for _ in range(128):
+        book.observe("a", Sign.DEAD, 10.0)
+    assert book.standing("a", 10.9) is Standing.MARKED
+    assert book.standing("a", 11.1) is Standing.TRIAL
+    book.observe("a", Sign.DEAD, 11.1)  # the trial failed: the next lease is twice as long
+    assert book.standing("a", 13.0) is Standing.MARKED
+    assert book.standing("a", 13.2) is Standing.TRIAL
