@@ -16,6 +16,7 @@ from router.audit.anchors.keeper import AnchorKeeper, Publish
 from router.audit.entry import Entry
 from router.audit.errors import AuditError
 from router.audit.log import AuditLog, LogSettings
+from router.cascading import Cascade
 from router.classifying import Suites
 from router.dispatch import Dispatcher
 from router.eligible import Filter
@@ -282,6 +283,7 @@ def _steps(live: Live, transport: Transport, clocks: Clocks) -> TwelveSteps:
         record,
         live.loop_time,
         live.wall_time,
+        Cascade(live.metrics, live.loop_time).doubts,
     )
     return TwelveSteps(
         live.log,
