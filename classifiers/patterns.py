@@ -136,9 +136,9 @@ class Patterns:
         """One finding per kind found. Raises StoppedEarly if something was not read as text."""
         seen: set[str] = set()
         room = LIMIT
-        for part in view.parts:
-            text = part.text[:room]
-            room -= len(part.text)
+        for whole in (*(part.text for part in view.parts), view.beside):
+            text = whole[:room]
+            room -= len(whole)
             for kind in kinds_in(text):
                 if kind in self._kinds and kind not in seen:
                     seen.add(kind)

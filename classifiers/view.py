@@ -24,6 +24,12 @@ _MEDIA_TYPES: Final = frozenset(
 _CALL_TYPES: Final = frozenset({"tool_use", "function_call", "custom_tool_call"})
 _RESULT_TYPES: Final = frozenset({"tool_result", "function_call_output", "custom_tool_call_output"})
 _THOUGHT_TYPES: Final = frozenset({"thinking", "reasoning"})
+# Members of a chat body and of its messages that are read as parts, or hold a closed word.
+_CHAT: Final = frozenset({"model", "messages", "stream_options", "reasoning_effort", "modalities"})
+_MESSAGE: Final = frozenset(
+    {"role", "content", "tool_calls", "function_call", "tool_call_id", "type", "id"}
+)
+_NUMBERS: Final = range(1_000_000, 1 << 64)
 
 
 class Part(NamedTuple):
@@ -40,6 +46,8 @@ class PromptView:
     `characters`: code points in `parts`; `tokens`: a rough estimate; `turns`: user messages;
     `images`, `media`: parts that hold no text; `unknown`: parts that could not be read;
     `truncated`: a bound stopped the reading (see MAX_PARTS, MAX_CHARACTERS, MAX_DEPTH).
+    `beside`: what a chat request says outside the dialogue (tools, metadata, any parameter a
+    server may know), a line each: a model may read it, so who looks for data looks there too.
     """
 
     parts: tuple[Part, ...] = ()
@@ -53,6 +61,7 @@ class PromptView:
     unknown: int = 0
     json_schema: bool = False
     truncated: bool = False
+    beside: str = ""
 
     @property
     def complete(self) -> bool:
@@ -80,6 +89,7 @@ class PromptView:
         """A view of a `/v1/chat/completions` body."""
         walk = _Walk()
         walk.dialogue(body.get("messages"))
+        walk.outside(body)
         tools = _count(body.get("tools")) + _count(body.get("functions"))
         return walk.view(tools, _wants_json(body.get("response_format")))
 
@@ -121,12 +131,13 @@ class _Walk:
     """Collects parts under the bounds; every method is total over parsed JSON."""
 
     __slots__ = (
-        "characters", "images", "media", "messages", "parts", "tokens", "truncated", "turns",
-        "unknown",
+        "beside", "characters", "images", "media", "messages", "parts", "tokens", "truncated",
+        "turns", "unknown",
     )  # fmt: skip
 
     def __init__(self) -> None:
         self.parts: list[Part] = []
+        self.beside: list[str] = []
         self.characters = self.tokens = self.messages = self.turns = 0
         self.images = self.media = self.unknown = 0
         self.truncated = False
@@ -143,6 +154,32 @@ class _Walk:
         self.parts.append(Part(role, text))
         self.characters += len(text)
         self.tokens += _tokens(text)
+
+    def outside(self, body: Mapping[str, object]) -> None:
+        """What a chat body holds beside its dialogue."""
+        found = [value for name, value in body.items() if name not in _CHAT]
+        messages = body.get("messages")
+        for message in messages[-MAX_PARTS:] if isinstance(messages, list) else ():
+            if isinstance(message, dict) and not message.keys() <= _MESSAGE:
+                found += [value for name, value in message.items() if name not in _MESSAGE]
+        self.loose(found)
+
+    def loose(self, left: list[object]) -> None:
+        room = MAX_CHARACTERS
+        while left:
+            one = left.pop()
+            if isinstance(one, dict):
+                left += one.values()
+                left += one
+            elif isinstance(one, list):
+                left += one
+            elif isinstance(one, str) or (isinstance(one, int) and one in _NUMBERS):
+                text = str(one)
+                room -= len(text) + 1
+                if room < 0:
+                    self.truncated = True
+                    return
+                self.beside.append(text)
 
     def dialogue(self, messages: object) -> None:
         if messages is None:
@@ -244,6 +281,7 @@ class _Walk:
         return PromptView(
             tuple(self.parts), self.characters, self.tokens, self.messages, self.turns, tools,
             self.images, self.media, self.unknown, json_schema, self.truncated,
+            "\n".join(self.beside),
         )  # fmt: skip
 
 

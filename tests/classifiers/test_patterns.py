@@ -148,3 +148,28 @@ def test_no_blow_up_on_repeated_text(text: str) -> None:
     started = perf_counter()
     list(kinds_in(text))
     assert perf_counter() - started < 2.0
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"tools": [{"type": "function", "function": {"name": "f", "description": "a@b.com"}}]},
+        {"metadata": {"a@b.com": "x"}},
+        {"user": "a@b.com"},
+        {"documents": [{"text": "a@b.com"}]},
+        {"prediction": {"type": "content", "content": "a@b.com"}},
+        {"messages": [{"role": "user", "content": "x", "name": "a@b.com"}]},
+        {"messages": [{"role": "assistant", "content": "x", "reasoning_content": "a@b.com"}]},
+    ],
+)
+def test_what_stands_beside_the_dialogue_is_looked_at(more: dict[str, object]) -> None:
+    """Else silence would close the attribute though a model reads it: law 4."""
+    view = PromptView.of_chat({"messages": [{"role": "user", "content": "x"}], **more})
+    assert findings(Patterns(), view) == ({"email"}, frozenset())
+
+
+def test_a_number_beside_the_dialogue_is_looked_at_and_too_much_is_not_read() -> None:
+    card = PromptView.of_chat({"messages": [], "documents": [{"n": 4111111111111111}]})
+    assert findings(Patterns(), card) == ({"card"}, frozenset())
+    much = PromptView.of_chat({"messages": [], "documents": ["x" * (1 << 20)]})
+    assert findings(Patterns(), much) == (set(), frozenset({"contains"}))
