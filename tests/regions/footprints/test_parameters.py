@@ -190,6 +190,13 @@ def test_a_client_names_no_server_to_share_a_cache_with(name: str, value: object
     )
 
 
+def test_what_vllm_merges_into_its_arguments_names_no_server_either() -> None:
+    own = Endpoint("e", "vllm", "self", "m", "self:fra1", self_operated=True)
+    merged = examine(CHAT, {"vllm_xargs": {"kv_transfer_params": {"remote_host": "x"}, "n": 1}})
+    assert refusals(own, merged) == (Refusal("parameter_changes_place", "kv_transfer_params"),)
+    assert merged.unknown == {"vllm_xargs.n"}
+
+
 def test_allowing_a_place_parameter_does_not_let_it_pass() -> None:
     names = frozenset({"inference_geo", "aws_region_name"})
     endpoint = Endpoint("e", "bedrock", "aws", "m", allow_parameters=names)
