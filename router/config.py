@@ -188,6 +188,13 @@ class SealSection(Strict):
     every: Duration = 3600.0
 
 
+class ExportSection(Strict):
+    """A file that gets every event of the log, for other systems to read: on this machine."""
+
+    file: str
+    format: Annotated[str, Field(pattern=r"^(ocsf|cef|otel)$")]
+
+
 class LogSection(Strict):
     """Where the region log goes and who signs its tree heads."""
 
@@ -196,6 +203,7 @@ class LogSection(Strict):
     durability: Annotated[str, Field(pattern=r"^(local|replicated)$")] = "local"
     anchor: AnchorSection | None = None
     seal: SealSection | None = None
+    exports: tuple[ExportSection, ...] = ()
 
 
 class StateSection(Strict):

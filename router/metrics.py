@@ -112,6 +112,7 @@ ALL: Final = (
     Described("domicile_inflight_tokens", "gauge", "Tokens in flight, estimated.", ("endpoint",)),
     Described("domicile_marked_replicas", "gauge", "Replicas under a bad mark.", ()),
     Described("domicile_log_size", "gauge", "Entries in the region log.", ()),
+    Described("domicile_export_behind", "gauge", "Lines a sink has still to look at.", ("sink",)),
     Described("domicile_log_sealed", "gauge", "Entries that are sealed, as read back.", ()),
     Described("domicile_anchor_size", "gauge", "Entries that an anchor holds.", ("anchor",)),
     Described(

@@ -90,23 +90,49 @@ def query(
 
 @click.command("export")
 @click.argument("source", metavar="DIR", type=click.Path(path_type=Path, file_okay=False))
-@click.argument("target", metavar="PARQUET", type=click.Path(path_type=Path, dir_okay=False))
+@click.argument("target", metavar="FILE", type=click.Path(path_type=Path, dir_okay=False))
+@click.option("--format", "shape", type=click.Choice(("parquet", "ocsf", "cef", "otel")),
+              default="parquet", show_default=True)  # fmt: skip
 @failing
-def export(source: Path, target: Path) -> None:
-    """Write every request of the logs in DIR to a Parquet file: asking that takes seconds.
+def export(source: Path, target: Path, shape: str) -> None:
+    """Write the requests of the logs in DIR to a Parquet file: asking that takes seconds.
+
+    Or all events, for other systems: OCSF API Activity, CEF, OpenTelemetry logs; one a line.
 
     \b
-    Example:
+    Examples:
       domicile audit export /var/lib/domicile/log requests.parquet
+      domicile audit export log events.jsonl --format ocsf
 
+    \b
     It holds what the log holds: keep it inside the same boundary.
     Exit codes: 0 written, 1 the log can't be read, or pyarrow is not installed.
     """  # noqa: D301
     from router.audit.query import export as write
 
+    if shape != "parquet":
+        click.echo(f"audit export: {_events(source, target, shape)} events in {target}")
+        return
     with _progress(source) as progress:
         count = write(source, target, progress)
     click.echo(f"audit export: {count} requests in {target}")
+
+
+def _events(source: Path, target: Path, shape: str) -> int:
+    from router.audit.exporting import FORMATS, events
+    from router.audit.layout import Folder
+    from router.audit.paging import page
+    from router.audit.query import QueryRefused
+
+    count = 0
+    if target.exists():
+        raise QueryRefused(f"`{target}` is there already; nothing is written over")
+    with target.open("xb") as file:
+        for log in Folder(source).log_ids():
+            for event in events(page(Folder(source).log(log), -1, 1 << 62)):
+                file.write(FORMATS[shape](event) + b"\n")
+                count += 1
+    return count
 
 
 def _instant(option: str, text: str | None) -> int | None:

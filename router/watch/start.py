@@ -16,6 +16,7 @@ from router.live import Live
 from router.operator import new_token, token_path
 from router.quarantine import Quarantine
 from router.reload import Reloader, Source
+from router.storage.exports import export_watch
 from router.storage.seal import seal_watch
 from router.swap import Swap
 from router.transport.messages import Transport
@@ -33,6 +34,7 @@ LOOK_AT_PROFILES: Final = 900.0
 LOOK_AT_ROLE: Final = 20.0
 LISTEN: Final = 0.1
 LOOK_AT_SEGMENTS: Final = 60.0
+LOOK_AT_SINKS: Final = 2.0
 
 
 class Waiting(Protocol):
@@ -116,6 +118,10 @@ class Watches:
             *fleet_loops(prober, watch),
         ]
         loops.start(list(_loops(live, drift, soon, reloader, environment, fleet)))
+        exports = live.snapshot.config.log.exports
+        if source is not None and exports:
+            follow = export_watch(live, log, exports, source.path.parent)
+            loops.start([Loop("exports", LOOK_AT_SINKS, follow.look, limit=600.0)])
         if source is not None and live.snapshot.config.log.seal is not None:
             seal = seal_watch(live, log, environment, source.path.parent)
             loops.start([Loop("seal", LOOK_AT_SEGMENTS, seal.look, limit=3600.0)])

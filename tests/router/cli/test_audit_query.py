@@ -67,3 +67,17 @@ def test_what_can_not_be_asked(domicile: Domicile, filled: LogBox, tmp_path: Pat
     assert domicile("audit", "query", filled.folder, "--since", "soon").code == 2
     assert domicile("audit", "query", filled.folder, "--by", "secret").code == 1
     assert domicile("audit", "query", tmp_path / "gone").code == 1
+
+
+@pytest.mark.parametrize("shape", ["ocsf", "cef", "otel"])
+def test_events_for_other_systems(
+    domicile: Domicile, filled: LogBox, tmp_path: Path, shape: str
+) -> None:
+    out = tmp_path / "events"
+    words = ("audit", "export", filled.folder, out, "--format", shape)
+    ran = domicile(*words)
+    assert ran.code == 0
+    lines = out.read_text().splitlines()
+    assert ran.out.startswith(f"audit export: {len(lines)} events")
+    assert sum("eu-1/" in line for line in lines) == len(lines) >= 5
+    assert domicile(*words).code == 1, "nothing is written over"
