@@ -25,8 +25,11 @@ from router.strata import kind_of, script_of
 from router.types import Decided, Verdict
 
 DEADLINE: Final = 0.005
+HANGS: Final = 0.1
+ROW: Final = 3
 LEASE: Final = 5.0
-"""Seconds a scorer that was late is left out: it runs in process and can't be interrupted."""
+"""Seconds a scorer is left out after ROW late scores in a row, or one of HANGS seconds: it runs in
+process and can't be interrupted. One late score alone is a busy machine's."""
 GRADERS: Final = 64
 WATCHED: Final = 1024
 MILLI: Final = 1000
@@ -34,10 +37,18 @@ MILLI: Final = 1000
 
 @dataclass(slots=True)
 class _Kept:
-    """One grader and until when (loop time) it is left out."""
+    """One grader, its late scores in a row, and until when (loop time) it is left out."""
 
     grader: Grader
+    late: int = 0
     benched: float = 0.0
+
+    def is_late(self, seconds: float, ended: float) -> bool:
+        """Whether a score took too long to be used."""
+        self.late = self.late + 1 if seconds > DEADLINE else 0
+        if self.late >= ROW or seconds > HANGS:
+            self.late, self.benched = 0, ended + LEASE
+        return seconds > DEADLINE
 
 
 @dataclass(slots=True)
@@ -113,10 +124,7 @@ class Graders:
             return _large("benched")
         grade = kept.grader.grade(view, tenant, large)
         ended = self.clock()
-        if ended - began > DEADLINE:
-            kept.benched = ended + LEASE
-            return _large("late", grade)
-        return grade
+        return _large("late", grade) if kept.is_late(ended - began, ended) else grade
 
     def _of(self, model: str, rated: Rated) -> _Kept:
         key = (model, *rated.key)

@@ -7,10 +7,20 @@ from pathlib import Path
 
 import pytest
 
+from classifiers.difficulty.grader import Grader
+from classifiers.difficulty.scorer import Score
+from classifiers.view import PromptView
 from router.config import ConfigError
+from router.grading import HANGS, LEASE, ROW, _Kept
 from tests.cases.built import built, entries
 from tests.cases.graded import EASY, HARD, files
 from tests.router.scripted import FakeExchange, Reply, Scripted, answer
+
+
+class Never:
+    def score(self, view: PromptView) -> Score:
+        raise AssertionError
+
 
 ASK_LARGE = (b"x-domicile-tier", b"large")
 ASK_SMALL = (b"x-domicile-tier", b"small")
@@ -120,3 +130,14 @@ async def test_a_new_score_window_follows_the_target(tmp_path: Path) -> None:
     cheap = files(grading="{strong_share: 0.0, accept_prior: true}")
     async with built(tmp_path / "other", fine, cheap) as world:
         assert (await ask(world, HARD)).sent["x-domicile-tier"] == "small"
+
+
+def test_late_scores_in_a_row_leave_the_scorer_out_for_a_while() -> None:
+    kept = _Kept(Grader(Never(), 0.5, ()))
+    assert [kept.is_late(0.006, 1.0), kept.is_late(0.001, 2.0)] == [True, False]
+    assert kept.benched == 0.0
+    assert [kept.is_late(0.006, float(at)) for at in range(3, 3 + ROW)] == [True] * ROW
+    assert kept.benched == 2 + ROW + LEASE
+    other = _Kept(Grader(Never(), 0.5, ()))
+    assert other.is_late(2 * HANGS, 1.0)
+    assert other.benched == 1 + LEASE
