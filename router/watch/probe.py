@@ -87,6 +87,7 @@ class Prober:
     period: float
     _asked: dict[str, float] = field(default_factory=dict)
     _failed: dict[str, int] = field(default_factory=dict)
+    _doubted: set[str] = field(default_factory=set)
     _running: dict[str, asyncio.Task[None]] = field(default_factory=dict)
     _born: float | None = None
 
@@ -107,6 +108,7 @@ class Prober:
         for known in (self._asked, self._failed):
             for key in known.keys() - keep:
                 del known[key]
+        self._doubted &= keep
         for note in [n for n in self.live.notes if n.startswith("probe:")]:
             if note.removeprefix("probe:") not in keep:
                 del self.live.notes[note]
@@ -130,13 +132,17 @@ class Prober:
         live.metrics.count(COUNTED, (replica.endpoint.name, kind, verdict.value))
         if verdict not in _BAD:
             self._failed.pop(key, None)
-            live.notes.pop(f"probe:{key}", None)
+            # What a server says does not clear its engine, where the engine can be asked.
+            if kind == "canary" or not takes_canary(replica.endpoint):
+                self._doubted.discard(key)
+                live.notes.pop(f"probe:{key}", None)
             if verdict is Verdict.ALIVE:
                 live.health.observe(key, Sign.OK, live.loop_time())
             return
         self._failed[key] = self._failed.get(key, 0) + 1
         certain = kind == "canary" or verdict in (Verdict.AUTH, Verdict.GONE)
         if certain or self._failed[key] > 1:
+            self._doubted.add(key)
             live.health.mark(key, live.loop_time(), max(LEASE, 2 * self.period))
             live.notes[f"probe:{key}"] = f"{kind} says {verdict.value}"
 
@@ -177,7 +183,7 @@ class Prober:
             key = replica.key
             marked = self.live.health.standing(key, now) is Standing.MARKED
             rested = now - self._asked.get(key, -inf) > self.period / 2
-            if marked and rested and key not in self._failed and _wants(replica.endpoint):
+            if marked and rested and key not in self._doubted and _wants(replica.endpoint):
                 yield replica
 
     def _ended(self, key: str, task: asyncio.Task[None]) -> None:
@@ -194,7 +200,7 @@ class Prober:
             since = now - max(self._silence.heard(key), self._asked.get(key, self._born))
             quiet = QUIET if replica.endpoint.self_operated else PAID_QUIET
             # What a probe marked, a probe looks at again; else a client's request would have to.
-            again = key in self._failed and now - self._asked.get(key, -inf) > self.period
+            again = key in self._doubted and now - self._asked.get(key, -inf) > self.period
             if key in suspects or again or since > quiet:
                 yield replica
 

@@ -101,6 +101,8 @@ def reached(
     for replica in fleet:
         endpoint = replica.region.removeprefix("self:").removesuffix("1")
         for hit in replica.seen:
+            if hit.request_id == "probe":
+                continue  # a canary: a constant prompt, no client's request
             yield Reached(hit.request_id, endpoint, replica.name, clock.at(hit.at))
     by_index = {
         trace.decision.place.index: trace.id

@@ -78,8 +78,9 @@ class House:
         self.log = log
 
     def hits(self, region: str) -> int:
-        """Requests that reached a region's replicas."""
-        return sum(len(replica.seen) for replica in self.fleet.in_region(region))
+        """Clients' requests that reached a region's replicas; canaries hold nothing of theirs."""
+        seen = [hit for replica in self.fleet.in_region(region) for hit in replica.seen]
+        return sum(1 for hit in seen if hit.request_id != "probe")
 
 
 def signing_key(folder: Path) -> Path:

@@ -55,6 +55,7 @@ router: {{id: eu-1, region: "self:fra1", limits: {{deadline: 60s, answer: 30s, f
 keys: {{file: keys.yaml}}
 policies: {{baseline: [baseline.yaml]}}
 log: {{dir: log, signing_key: "file:log.key"}}
+watch: {{scrape: 1h, stale: 2h, probe: 1h}}
 """
 _BASELINE = """\
 version: 1
@@ -64,9 +65,9 @@ models:
   own: {{tiers: {{large: [iad, fra]}}}}
   sonnet: {{tiers: {{large: [sonnet-us, sonnet-eu]}}}}
 endpoints:
-  fra: {{kind: vllm, region: "self:fra1", url: "{fra}", model: tiny, operate: [DE],
+  fra: {{kind: vllm, probe: "off", region: "self:fra1", url: "{fra}", model: tiny, operate: [DE],
         retain: nothing, features: [{features}]}}
-  iad: {{kind: vllm, region: "self:iad1", url: "{iad}", model: tiny, operate: [US],
+  iad: {{kind: vllm, probe: "off", region: "self:iad1", url: "{iad}", model: tiny, operate: [US],
         retain: nothing, features: [{features}]}}
   sonnet-eu: {{kind: bedrock, source: eu-central-1, model: {eu}, credentials: "file:aws.json",
               features: [{features}], retention_mode: none}}

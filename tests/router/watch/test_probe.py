@@ -103,7 +103,24 @@ async def test_a_server_that_is_gone_is_marked_and_stays_marked(tmp_path: Path) 
         assert "health says gone" in live.notes["probe:fra1"]
         transport.made["/health"] = well
         await one.look()
+        assert "probe:fra1" in live.notes  # its engine has not been heard yet
+        transport.made["/v1/chat/completions"] = answer
+        await one.listen()
+        await ended(one)
         assert "probe:fra1" not in live.notes
+        assert live.health.standing("fra1", live.loop_time()) is Standing.GOOD
+
+
+async def test_where_no_engine_can_be_asked_the_server_s_word_counts(tmp_path: Path) -> None:
+    async with scripted(tmp_path, lambda host, number: answer()) as world:
+        settle_for(world, fra1={"probe": "health"})
+        live, transport = world.router.live, Probed(refused, well)
+        one = prober(world, transport)
+        await one.look()
+        transport.made["/health"] = well
+        await one.look()
+        assert "probe:fra1" not in live.notes
+        assert live.health.standing("fra1", live.loop_time() + 3) is Standing.TRIAL
 
 
 @pytest.mark.parametrize("made", [silent, lambda: failure(500)])
