@@ -283,6 +283,7 @@ def _steps(live: Live, transport: Transport, clocks: Clocks) -> TwelveSteps:
         record,
         live.loop_time,
         live.wall_time,
+        live.stamp,
         Cascade(live.metrics, live.loop_time).doubts,
     )
     return TwelveSteps(

@@ -21,7 +21,7 @@ from typing import Final
 from regions.health import HealthBook, Sign
 from router.audit.log import Committed
 from router.errors import RequestError
-from router.framing import Framed, FramedWhole
+from router.framing import Framed, FramedWhole, Passed, framed
 from router.frozen import frozen
 from router.load import Held, InFlight
 from router.opening import (
@@ -115,6 +115,7 @@ class Dispatcher:
     record: Callable[[Plan, Candidacy, int], Awaitable[object]]
     loop_time: Callable[[], float]
     wall_time: Callable[[], float]
+    stamp: Callable[[], float]
     doubts: Callable[[Dispatched], bool] = lambda found: False
 
     async def run(self, committed: Committed[Plan], attempts: list[Attempt]) -> Dispatched:
@@ -201,7 +202,8 @@ class Dispatcher:
 
     def _forbidden(self, plan: Plan, candidacy: Candidacy) -> str | None:
         """2. A decision that lapsed ends the plan, a veto only its endpoint."""
-        if plan.good_until is not None and self.wall_time() >= plan.good_until:
+        # Not the bare clock: one that was set back must not bring a lapsed decision to life.
+        if plan.good_until is not None and self.stamp() >= plan.good_until:
             raise DecideAgain
         key = plan.admitted.authenticated.principal.key
         vetoes = self.vetoes.current
@@ -266,11 +268,11 @@ class Dispatcher:
         self, ask: Ask, response: OutboundResponse, decoder: Decoder, until: float
     ) -> OpenedStream | OpenedWhole:
         """Hold frames until first content; an error inside keeps the provider's meaning."""
-        reader: Framed | FramedWhole
+        reader: Framed | Passed | FramedWhole
         try:
             if ask.stream:
-                reader = framed = Framed(decoder, ask.surface, response.headers)
-                return await open_stream(response, framed, until, self.loop_time)
+                reader = events = framed(decoder, ask.surface, response.headers)
+                return await open_stream(response, events, until, self.loop_time)
             reader = whole = FramedWhole(decoder, ask.surface)
             return await open_whole(response, whole, until, self.loop_time, ANSWER_LIMIT)
         except StreamFailed as error:

@@ -35,6 +35,8 @@ _CODES: Final[Mapping[str, Sign]] = MappingProxyType(
         "connection_lost": Sign.ILL,
     }
 )
+_PASSED_ON: Final = frozenset({400, 404, 413, 415, 422})
+"""Statuses of an endpoint that mean the same coming from us; a 421 or 407 would not."""
 _TRY_LATER: Final = frozenset({503, 529, 429})
 
 
@@ -79,7 +81,7 @@ def failed(code: str, fate: Fate) -> Failed:
 
 
 def _clients(failure: Failure) -> RequestError:
-    status = failure.status if failure.status and 400 <= failure.status < 500 else None
+    status = failure.status if failure.status in _PASSED_ON else None
     return RequestError("upstream_refused", failure.message, param=failure.param, status=status)
 
 
@@ -91,7 +93,9 @@ def ended(
     504 when the time was up; 503 when all that was tried was too busy or unreachable;
     else 502.
     """
-    reasons = [*attempts_told(attempts), *({"vetoed": one} for one in vetoed)]
+    # Why something is vetoed is the operator's business; a client is told that it is.
+    names = [one.partition(":")[0] for one in vetoed]
+    reasons = [*attempts_told(attempts), *({"vetoed": name} for name in names)]
     reasons += [
         {"endpoint": left.endpoint, "excluded": list(left.codes)}
         for left in plan.ranked.filtered.excluded

@@ -13,6 +13,14 @@ from router.types import Admitted, Authenticated
 
 T = TypeVar("T")
 _ATTRIBUTE: Final = b"x-domicile-attr-"
+_OURS: Final = b"x-domicile-"
+_KNOWN: Final = frozenset({b"x-domicile-tier", b"x-domicile-session"})
+_RECEIPT: Final = frozenset(
+    _OURS + name
+    for name in (b"record", b"head", b"region", b"footprint", b"endpoint", b"model", b"attempts",
+                 b"policy", b"home")
+)  # fmt: skip
+"""Headers of our answers; a client that sends them back says nothing with them."""
 
 
 def said_by_head(known: Authenticated) -> list[Supplied]:
@@ -26,8 +34,27 @@ def said_by_head(known: Authenticated) -> list[Supplied]:
         said += [Supplied(n, tuple(sorted(v)), "tenant") for n, v in tenant.attributes.items()]
     if app is not None:
         said += [Supplied(n, tuple(sorted(v)), "app") for n, v in app.attributes.items()]
+    _refuse_unknown(known.arrival.exchange.head)
     said += _supplied(declared_in_headers(_texts(known.arrival.exchange.head)), "header")
     return said
+
+
+def _refuse_unknown(head: RequestHead) -> None:
+    """A mistyped header of ours must not pass as silence.
+
+    Raises:
+        RequestError: `invalid_header`; it names those that are known, not the one sent.
+    """
+    for name, _ in head.headers:
+        if not name.startswith(_OURS) or name.startswith(_ATTRIBUTE):
+            continue
+        if name not in _KNOWN and name not in _RECEIPT:
+            known = ", ".join(one.decode() for one in sorted(_KNOWN))
+            raise RequestError(
+                "invalid_header",
+                f"a header that begins with `x-domicile-` is not known; there are {known} "
+                "and x-domicile-attr-NAME",
+            )
 
 
 def said_in_body(admitted: Admitted) -> tuple[Supplied, ...]:

@@ -1,7 +1,8 @@
 """Step 7, rank: the order in which eligible endpoints are tried. Pure.
 
 Lowest tier with an available endpoint first: one that is well and has room. Within a tier the
-operator's `prefer` sets, then standing (health), then load. Residency is no part of it: whoever is here is inside.
+operator's `prefer` sets, then standing (health), then load. Residency is no part of it:
+whoever is here is inside.
 
 A `prefer` is an ordered list of sets. A later set opens when every endpoint of the earlier
 ones is out: excluded, vetoed, marked bad, or failed in this request. A candidate is open
@@ -55,9 +56,7 @@ def order(
     return _by_preference(eligible, state)
 
 
-def _key(
-    candidacy: Candidacy, state: dict[str, Condition]
-) -> tuple[bool, bool, int, int, float]:
+def _key(candidacy: Candidacy, state: dict[str, Condition]) -> tuple[bool, bool, int, int, float]:
     condition = state[candidacy.endpoint.name]
     # A marked endpoint goes behind every tier: it is tried when nothing else is left.
     standing = condition.standing

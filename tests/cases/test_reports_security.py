@@ -38,7 +38,7 @@ KEYS_OF_OTHERS = (
     "sk-" + "proj-4kQ9s7TxLm2pVw8z",
     "sk-" + "ant-api03-aaaaBBBBccccDDDD",
     "AKIA" + "IOSFODNN7EXAMPLE",
-    "ghp_0123456789abcdefghijABCDEFGHIJ012345",
+    "ghp_" + "0123456789abcdefghijABCDEFGHIJ012345",
     "dom-eu-but-not-quite",
     "x" * 3000,
 )

@@ -17,7 +17,7 @@ from router.said import refusing, said_by_head
 from router.surfaces.chat import ChatCompletions
 from router.types import Arrival, Authenticated, Purpose
 from tests.router.house import Plan, snapshot
-from tests.router.scripted import URLS, FakeExchange
+from tests.router.scripted import URLS, FakeExchange, answer, scripted
 
 
 def known(folder: Path, headers: Headers = (), principal: Principal | None = None) -> Authenticated:
@@ -62,3 +62,13 @@ def test_a_refusal_is_the_clients_error(error: Exception) -> None:
         refusing(read)
     assert (caught.value.status, caught.value.code) == (400, error.code)  # type: ignore[attr-defined]
     assert refusing(lambda: 7) == 7
+
+
+@pytest.mark.parametrize("name", [b"x-domicile-atr-data_class", b"x-domicile-data_class"])
+async def test_a_mistyped_header_of_ours_is_no_silence(tmp_path: Path, name: bytes) -> None:
+    async with scripted(tmp_path, lambda host, number: answer()) as world:
+        done = await world.ask("eu", ((name, b"health"),))
+        assert (done.status, done.code) == (400, "invalid_header")
+        assert world.transport.sent == []
+        again = await world.ask("eu", ((b"x-domicile-region", b"self:iad1"),))
+        assert again.code == "ok"
