@@ -151,8 +151,13 @@ async def test_a_refusal_that_need_not_have_been_is_a_finding(tmp_path: Path) ->
 async def test_records_are_found_by_every_name(tmp_path: Path) -> None:
     log = await filled(tmp_path)
     shown = decisions(log)[0]
-    leaf = LogReader(Folder(log).log(shown.place.log)).inclusion(shown.place.index, shown.place.index + 1)
-    for record in (f"{shown.place.log}/{shown.place.index}", f"{shown.place.log}/{shown.place.index}/{leaf.leaf.hex()}"):
+    leaf = LogReader(Folder(log).log(shown.place.log)).inclusion(
+        shown.place.index, shown.place.index + 1
+    )
+    for record in (
+        f"{shown.place.log}/{shown.place.index}",
+        f"{shown.place.log}/{shown.place.index}/{leaf.leaf.hex()}",
+    ):
         assert named(Folder(log), record) == [shown]
     assert shown in named(Folder(log), shown.id)
     assert named(Folder(log), "req-nobody") == []

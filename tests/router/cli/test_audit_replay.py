@@ -20,7 +20,9 @@ async def test_the_same_again_is_success(domicile: Domicile, tmp_path: Path) -> 
     ran = domicile("audit", "replay", log, "--sample", "5")
     assert (ran.code, ran.out) == (0, "audit replay: 1 decided again, 0 differ\n")
     decision = next(one for one in every(Folder(log)) if one.kind == "decision")
-    told = domicile("audit", "replay", log, f"{decision.place.log}/{decision.place.index}", "--json")
+    told = domicile(
+        "audit", "replay", log, f"{decision.place.log}/{decision.place.index}", "--json"
+    )
     assert told.code == 0
     assert told.json["ok"] is True
 
