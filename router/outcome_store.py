@@ -15,7 +15,6 @@ from typing import Final
 import orjson
 
 from classifiers.difficulty.audit import Shadow, Tier
-from classifiers.difficulty.features import Features
 from router.config import ConfigError
 
 LIMIT: Final = 64 << 20
@@ -29,45 +28,29 @@ class OutcomesUnreadable(ConfigError):
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """One judged request.
+    """One judged request; a line of it is a row that `domicile classifier train` reads.
 
-    `pair` is `WEAK:STRONG`, `judge` who judged; `words` are hashed and sorted, so that their
-    order is gone; `at` seconds since the epoch.
+    `weak` and `strong` are the models of the two tiers, `judge` who judged; `features` are hashed
+    and sorted (see `features_row`); `at` seconds since the epoch.
     """
 
     at: float
     model: str
-    pair: str
+    weak: str
+    strong: str
     judge: str
     shadow: Shadow
-    buckets: tuple[int, ...]
-    words: tuple[int, ...]
-    structure: tuple[float, ...]
-    wide: float
-    cut: bool
-
-    @classmethod
-    def of(
-        cls, at: float, model: str, pair: str, judge: str, shadow: Shadow, features: Features
-    ) -> Outcome:
-        """From the features of a request; nothing else of it is taken."""
-        return cls(
-            at, model, pair, judge, shadow,
-            tuple(sorted(features.buckets)), tuple(sorted(features.words)),
-            tuple(round(value, 4) for value in features.structure),
-            round(features.wide, 4), features.cut,
-        )  # fmt: skip
+    features: Mapping[str, object]
 
     def line(self) -> bytes:
         """One line of JSON."""
         shadow = self.shadow
         return orjson.dumps(
             {
-                "v": FORMAT, "at": round(self.at), "model": self.model, "pair": self.pair,
-                "judge": self.judge, "tenant": shadow.tenant, "kind": shadow.kind,
-                "script": shadow.language, "graded": shadow.graded, "small": shadow.small,
-                "large": shadow.large, "buckets": self.buckets, "words": self.words,
-                "structure": self.structure, "wide": self.wide, "cut": self.cut,
+                "v": FORMAT, "at": round(self.at), "model": self.model, "weak": self.weak,
+                "strong": self.strong, "judge": self.judge, "tenant": shadow.tenant,
+                "category": shadow.kind, "script": shadow.language, "graded": shadow.graded,
+                "y_weak": shadow.small, "y_strong": shadow.large, "features": self.features,
             },
             option=orjson.OPT_APPEND_NEWLINE,
         )  # fmt: skip
@@ -79,28 +62,21 @@ class Outcome:
         if raw["v"] != FORMAT:
             raise ValueError(f"format {raw['v']} is another version's")
         tier: Tier = "small" if raw["graded"] == "small" else "large"
-        small, large = _quality(raw["small"]), _quality(raw["large"])
+        small, large = _quality(raw["y_weak"]), _quality(raw["y_strong"])
         shadow = Shadow(
-            str(raw["tenant"]), str(raw["kind"]), str(raw["script"]), tier, small, large
+            str(raw["tenant"]), str(raw["category"]), str(raw["script"]), tier, small, large
         )
-        return cls(
-            _number(raw["at"]), str(raw["model"]), str(raw["pair"]), str(raw["judge"]), shadow,
-            tuple(int(n) for n in _numbers(raw["buckets"])),
-            tuple(int(n) for n in _numbers(raw["words"])),
-            _numbers(raw["structure"]), _number(raw["wide"]), bool(raw["cut"]),
-        )  # fmt: skip
+        features = raw["features"]
+        if not isinstance(features, dict):
+            raise TypeError("features are missing")
+        at, model, judge = _number(raw["at"]), str(raw["model"]), str(raw["judge"])
+        return cls(at, model, str(raw["weak"]), str(raw["strong"]), judge, shadow, features)
 
 
 def _number(value: object) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise TypeError(f"`{value}` is no number")
     return float(value)
-
-
-def _numbers(value: object) -> tuple[float, ...]:
-    if not isinstance(value, list):
-        raise TypeError("a list of numbers is missing")
-    return tuple(map(_number, value))
 
 
 def _quality(value: object) -> float:

@@ -20,6 +20,7 @@ from classifiers.declared import HEADER
 from classifiers.difficulty.audit import Shadow, explores
 from classifiers.difficulty.audit import Tier as Chosen
 from classifiers.difficulty.cascade import Answer
+from classifiers.difficulty.dataset import features_row
 from classifiers.difficulty.features import extract
 from classifiers.view import PromptView
 from policies.model import Model
@@ -164,9 +165,8 @@ class ShadowLane:
         at = self.live.stamp()
         if self.store is not None:
             weak, strong = (_served(self.live, model, t) for t in (min, max))
-            judged = model.grading.judge
-            features = extract(job.view)
-            outcome = Outcome.of(at, model.name, f"{weak}:{strong}", judged, shadow, features)
+            features = features_row(extract(job.view))
+            outcome = Outcome(at, model.name, weak, strong, model.grading.judge, shadow, features)
             await asyncio.to_thread(self.store.append, outcome)
         self.graders.observe(model, shadow, at)
 

@@ -141,3 +141,16 @@ def test_late_scores_in_a_row_leave_the_scorer_out_for_a_while() -> None:
     other = _Kept(Grader(Never(), 0.5, ()))
     assert other.is_late(2 * HANGS, 1.0)
     assert other.benched == 1 + LEASE
+
+
+async def test_prompts_that_change_are_told_and_move_nothing(tmp_path: Path) -> None:
+    async with built(tmp_path, fine, files()) as world:
+        graders = world.router.lane.graders
+        for length in [*range(500), *range(5000, 5500)]:
+            graders._watch("two", "eu", "length", float(length))
+        metrics = world.router.live.metrics
+        assert metrics.value("domicile_grading_drift_total", ("two", "length")) == 1
+        assert (await ask(world, EASY)).sent["x-domicile-tier"] == "small"
+    [told] = [entry.body for entry in entries(tmp_path) if entry.kind == "drift"]
+    assert (told["event"], told["tenant"], told["series"]) == ("grading_drift", "eu", "length")
+    assert int(str(told["ks"])) > int(str(told["ks_limit"]))

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from classifiers.difficulty.audit import Shadow
+from classifiers.difficulty.dataset import features_row, read
 from classifiers.difficulty.features import extract
 from classifiers.view import PromptView
 from router.outcome_store import Outcome, OutcomeStore, OutcomesUnreadable
@@ -16,8 +17,8 @@ from router.outcome_store import Outcome, OutcomeStore, OutcomesUnreadable
 
 def outcome(text: str = "what is the capital of france", at: float = 5.0) -> Outcome:
     shadow = Shadow("eu", "question", "latin", "small", 0.0, 1.0)
-    features = extract(PromptView.of_text(text))
-    return Outcome.of(at, "two", "w:s", "exact", shadow, features)
+    features = features_row(extract(PromptView.of_text(text)))
+    return Outcome(at, "two", "w", "s", "exact", shadow, features)
 
 
 @given(st.text(max_size=80))
@@ -28,9 +29,19 @@ def test_a_line_comes_back(text: str) -> None:
 
 
 def test_the_order_of_words_is_gone() -> None:
-    pairs = outcome("alpha beta").buckets, outcome("beta alpha").buckets
-    assert outcome("alpha beta").words == outcome("beta alpha").words
-    assert pairs[0] != pairs[1], "pairs of words are features too"
+    one, other = (outcome(text).features for text in ("alpha beta", "beta alpha"))
+    assert one["words"] == other["words"]
+    assert one["buckets"] != other["buckets"], "pairs of words are features too"
+
+
+def test_a_model_can_be_trained_from_it(tmp_path: Path) -> None:
+    store = OutcomeStore(tmp_path / "o.jsonl")
+    store.append(outcome())
+    [row] = read([store.path])
+    assert (row.pair, row.y_weak, row.y_strong, row.category) == ("w:s", 0.0, 1.0, "question")
+    whole = extract(PromptView.of_text("what is the capital of france"))
+    assert row.features.buckets == whole.buckets
+    assert row.features.structure == whole.structure
 
 
 def test_two_files_are_kept(tmp_path: Path) -> None:
@@ -56,8 +67,8 @@ def test_a_torn_line_is_cut_off(tmp_path: Path) -> None:
     "line",
     [
         b"{}", b"[]", b"nonsense", outcome().line().replace(b'"v":1', b'"v":2'),
-        outcome().line().replace(b'"small":0.0', b'"small":7'),
-        outcome().line().replace(b'"small":0.0', b'"small":true'),
+        outcome().line().replace(b'"y_weak":0.0', b'"y_weak":7'),
+        outcome().line().replace(b'"y_weak":0.0', b'"y_weak":true'),
     ],
 )  # fmt: skip
 def test_anything_else_is_told_with_its_place(tmp_path: Path, line: bytes) -> None:
