@@ -7,10 +7,10 @@ report is unknown: neither ever reads as high or as low.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import inf
 from types import MappingProxyType
-from typing import Final
+from typing import Final, NamedTuple
 
 RUNNING: Final = "running"
 WAITING: Final = "waiting"
@@ -183,10 +183,9 @@ class Capacity:
         return max(of_requests, of_tokens)
 
 
-@dataclass(frozen=True, slots=True)
-class _Mean:
+class _Mean(NamedTuple):
     value: float
-    count: int = 1
+    answers: int = 1
 
 
 class Lengths:
@@ -220,6 +219,6 @@ class Lengths:
                 del self._means[next(iter(self._means))]
             self._means[key] = _Mean(float(tokens))
             return
-        weight = max(self._weight, 1 / (found.count + 1))
+        weight = max(self._weight, 1 / (found.answers + 1))
         value = found.value + weight * (tokens - found.value)
-        self._means[key] = replace(found, value=value, count=found.count + 1)
+        self._means[key] = _Mean(value, found.answers + 1)

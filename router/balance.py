@@ -6,7 +6,7 @@ choose at once, each sees what the others took.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
@@ -75,32 +75,33 @@ class Balance:
         keys = self.snapshot().targets.get(endpoint)
         if not keys:
             return _NOWHERE
-        if len(keys) == 1:
-            best = self.seat(endpoint, next(iter(keys)))
-        else:
-            best = min([self.seat(endpoint, key) for key in keys], key=_rank)
+        seats = self._seats(endpoint, keys)
+        best = seats[0] if len(seats) == 1 else min(seats, key=_rank)
         return Condition(best.standing, best.load, best.retry_in, best.full)
+
+    def _seats(self, endpoint: str, keys: Iterable[str]) -> list[Seat]:
+        capacity, now = self._capacity(endpoint), self.loop_time()
+        return [self._seat(capacity, key, now) for key in keys]
 
     def seat(self, endpoint: str, key: str) -> Seat:
         """How one replica stands."""
-        now = self.loop_time()
+        return self._seat(self._capacity(endpoint), key, self.loop_time())
+
+    def _seat(self, capacity: Capacity | None, key: str, now: float) -> Seat:
         standing, share, retry = self.health.state(key, now)
         foreign, pressure = self.readings.both(key, now)
         tokens: float = self.inflight.tokens(key)
         if foreign:
             tokens += foreign * self._mean(key)
-        full = self._saturation(endpoint, key, tokens, foreign, pressure) >= 1
+        full = pressure >= ENGINE_FULL
+        if capacity is not None and not full:
+            full = capacity.used(self.inflight.requests(key) + foreign, tokens) >= 1
         return Seat(key, standing, full, tokens / share, retry)
 
     def saturation(self, endpoint: str, key: str) -> float:
         """The load of a replica over what it can take; 0 when nothing is known of that."""
         foreign, pressure = self.readings.both(key, self.loop_time())
         tokens = self.inflight.tokens(key) + foreign * self._mean(key)
-        return self._saturation(endpoint, key, tokens, foreign, pressure)
-
-    def _saturation(
-        self, endpoint: str, key: str, tokens: float, foreign: float, pressure: float
-    ) -> float:
         capacity = self._capacity(endpoint)
         pressure /= ENGINE_FULL
         if capacity is None:
@@ -129,7 +130,7 @@ class Balance:
             return None
         if len(keys) == 1:
             return self.inflight.enter(keys[0], tokens)
-        seats = [self.seat(endpoint, key) for key in keys]
+        seats = self._seats(endpoint, keys)
         best = min(seat.rank[:3] for seat in seats)
         alike = [seat for seat in seats if seat.rank[:3] == best]
         chosen = self._chosen(alike, tokens, trail)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from router.frames import Frame, StreamError
 from router.providers.base import Decoder, Failure, Kind
-from router.providers.streams import JsonDecoder
+from router.providers.streams import EventDecoder, JsonDecoder
 from router.readings import (
+    ModelName,
     Reader,
     SseDecoder,
     WholeReading,
@@ -79,6 +80,36 @@ class Framed:
             usage = {"prompt_tokens": told.input, "completion_tokens": told.output}
             frames[-1] = frames[-1]._replace(usage=usage)
         return frames
+
+
+class Passed:
+    """The events of an equal surface: read once, while the model's name is put in."""
+
+    __slots__ = ("_sse", "failure", "feed", "finish")
+
+    def __init__(self, decoder: EventDecoder, surface: str) -> None:
+        model = ModelName(decoder.model)
+        self._sse = SseDecoder(reader_of(surface), model, drops_usage=decoder.drops_usage)
+        self.feed = self._sse.feed
+        self.finish = self._sse.finish
+        self.failure: Failure | None = None
+
+    @property
+    def media_type(self) -> bytes:
+        """See `frames.Decoder`."""
+        return self._sse.media_type
+
+    @property
+    def malformed(self) -> int:
+        """See `frames.Decoder`."""
+        return self._sse.malformed
+
+
+def framed(decoder: Decoder, surface: str, headers: Headers) -> Framed | Passed:
+    """What reads a stream: in one go where bytes pass, else what the provider makes of them."""
+    if isinstance(decoder, EventDecoder):
+        return Passed(decoder, surface)
+    return Framed(decoder, surface, headers)
 
 
 class FramedWhole:

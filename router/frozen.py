@@ -8,7 +8,7 @@ compared and hashed by their fields, and mypy refuses every assignment to one, a
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeVar
 
 from typing_extensions import dataclass_transform
@@ -16,7 +16,7 @@ from typing_extensions import dataclass_transform
 T = TypeVar("T")
 
 
-@dataclass_transform(frozen_default=True)
+@dataclass_transform(frozen_default=True, field_specifiers=(field,))
 def frozen(cls: type[T]) -> type[T]:
     """A slotted dataclass that only the type checker freezes."""
     return dataclass(slots=True, unsafe_hash=True)(cls)

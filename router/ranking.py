@@ -96,7 +96,7 @@ class Ranking:
     def _trail(self, filtered: Filtered) -> Trail | None:
         """The prompt's beginning, where there is a choice of replicas."""
         targets = self.balance.snapshot().targets
-        if all(len(targets.get(c.endpoint.name, ())) < 2 for c in filtered.eligible):
+        if all([len(targets.get(c.endpoint.name, ())) < 2 for c in filtered.eligible]):
             return None
         admitted = filtered.graded.decided.classified.admitted
         view = admitted.arrival.surface.view(admitted.body)

@@ -177,17 +177,24 @@ def _holder(document: Object) -> Object:
 class SseDecoder:
     """A surface's own event stream, passed on as it came but for the model's name.
 
-    Events that are not JSON objects are left out and counted.
+    Events that are not JSON objects are left out and counted. With `drops_usage` (the client
+    didn't ask for usage, we did) the chunk that holds nothing else is kept from it.
     """
 
     media_type = b"text/event-stream"
 
     def __init__(
-        self, reader: Reader, model: ModelName | None = None, limit: int = EVENT_LIMIT
+        self,
+        reader: Reader,
+        model: ModelName | None = None,
+        limit: int = EVENT_LIMIT,
+        *,
+        drops_usage: bool = False,
     ) -> None:
         self.malformed = 0
         self._reader = reader
         self._model = model
+        self._drops = drops_usage
         self._scanner = Scanner(limit)
         self._mould = Mould()
 
@@ -233,6 +240,8 @@ class SseDecoder:
             spliced = self._model.splice(raw, document)
             raw = _rewritten(event, self._model, document) if spliced is None else spliced
         reading = self._reader(document)
+        if self._drops and reading.usage and document.get("choices") == []:
+            return Frame(b"", usage=reading.usage)
         if reading == _CONTENT:
             self._mould.learn(event.raw, raw)
         return Frame(raw, *reading)

@@ -4,7 +4,7 @@ each step takes what the one before it made, and only the log makes a `Committed
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from classifiers.view import PromptView
@@ -79,16 +79,13 @@ class Admitted:
     asked: Asked
     call: Call
     lease: Lease
+    arrival: Arrival = field(init=False, repr=False, compare=False)
+    snapshot: Snapshot = field(init=False, repr=False, compare=False)
 
-    @property
-    def arrival(self) -> Arrival:
-        """The request as it came."""
-        return self.authenticated.arrival
-
-    @property
-    def snapshot(self) -> Snapshot:
-        """The one snapshot the whole request is decided by."""
-        return self.authenticated.arrival.snapshot
+    def __post_init__(self) -> None:
+        # Asked for dozens of times by every request: found once.
+        object.__setattr__(self, "arrival", self.authenticated.arrival)
+        object.__setattr__(self, "snapshot", self.arrival.snapshot)
 
 
 @frozen
@@ -202,21 +199,15 @@ class Plan:
     raw: bytes
     body: Mapping[str, object]
     good_until: float | None
+    classified: Classified = field(init=False, repr=False, compare=False)
+    admitted: Admitted = field(init=False, repr=False, compare=False)
+    arrival: Arrival = field(init=False, repr=False, compare=False)
 
-    @property
-    def admitted(self) -> Admitted:
-        """The request as admitted."""
-        return self.ranked.filtered.graded.decided.classified.admitted
-
-    @property
-    def classified(self) -> Classified:
-        """The request as classified."""
-        return self.ranked.filtered.graded.decided.classified
-
-    @property
-    def arrival(self) -> Arrival:
-        """The request as it came."""
-        return self.admitted.arrival
+    def __post_init__(self) -> None:
+        # Asked for dozens of times by every request: found once.
+        object.__setattr__(self, "classified", self.ranked.filtered.graded.decided.classified)
+        object.__setattr__(self, "admitted", self.classified.admitted)
+        object.__setattr__(self, "arrival", self.admitted.arrival)
 
 
 @frozen

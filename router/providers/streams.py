@@ -105,8 +105,8 @@ class EventDecoder:
 
     def __init__(self, model: str, *, drops_usage: bool) -> None:
         self._model = orjson.dumps(model)
-        self._name = model
-        self._drops = drops_usage
+        self.model = model
+        self.drops_usage = drops_usage
         self._rest = b""
         self._seen: bytes | None = None
         self._said = b""
@@ -154,7 +154,7 @@ class EventDecoder:
         except orjson.JSONDecodeError:
             return False
         self.usage = merged(self.usage, in_answer(chunk))
-        if not self._drops or not isinstance(chunk, dict):
+        if not self.drops_usage or not isinstance(chunk, dict):
             return False
         return chunk.get("choices") == [] and bool(chunk.get("usage"))
 
@@ -163,7 +163,7 @@ class EventDecoder:
             chunk: object = orjson.loads(data_of(event))
         except orjson.JSONDecodeError:
             return event  # not ours to mend; the scanner counts it
-        if not renamed(chunk, self._name):
+        if not renamed(chunk, self.model):
             return event
         lines = _LINES.split(event.removeprefix(_BOM))
         others = [line for line in lines if line and not _DATA.match(line)]
