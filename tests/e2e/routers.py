@@ -49,7 +49,7 @@ endpoints:
   par: {{kind: vllm, region: self:par1, url: "{par}", model: tiny,
         operate: [FR], retain: nothing, features: [tools]}}
   iad: {{kind: vllm, region: self:iad1, url: "{iad}", model: tiny,
-        operate: [US], retain: nothing, features: [tools]}}
+        operate: [US], retain: nothing, features: [tools], probe: health}}
 attributes:
   data_class: {{values: [public, internal, health], default: internal}}
 """
