@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parent.parent
 _CALM = [HealthCheck.too_slow, HealthCheck.data_too_large]
 settings.register_profile("dev", max_examples=50, deadline=None, suppress_health_check=_CALM)
 settings.register_profile("ci", max_examples=75, deadline=None, suppress_health_check=_CALM)
-settings.register_profile("deep", max_examples=750, deadline=None, suppress_health_check=_CALM)
+settings.register_profile("deep", max_examples=2000, deadline=None, suppress_health_check=_CALM)
 settings.load_profile(
     os.environ.get("HYPOTHESIS_PROFILE") or ("ci" if os.environ.get("CI") else "dev")
 )
