@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from classifiers.difficulty.audit import HOLD, Shadow
+from router.audit.layout import Folder
+from router.audit.verify import verify
 from router.exchange import Headers
 from router.outcome_store import OutcomeStore
+from router.replay import Replayer, every
 from router.types import Purpose
 from tests.cases.built import built, entries
 from tests.cases.graded import EASY, HARD, files
@@ -189,3 +194,31 @@ async def test_the_lane_measures_what_grading_would_have_chosen(tmp_path: Path) 
         await ask(world, HARD, headers=[LARGE])
     assert estimates["tenant=eu"].n > 0
     assert estimates["tenant=eu"].loss == 1.0
+
+
+async def test_graded_and_shadow_decisions_can_be_made_again(tmp_path: Path) -> None:
+    async with built(tmp_path, worse, files(grading=GRADING, tenants=CONSENT)) as world:
+        eager(world)
+        await ask(world)
+        await ask(world, HARD)
+    folder = Folder(tmp_path / "log")
+    found = [one for one in every(folder) if one.kind == "decision"]
+    assert len(found) == 6
+    replayer = Replayer(folder)
+    assert [replayer.replay(one).differences for one in found] == [()] * 6
+    assert verify(tmp_path / "log").ok
+
+
+async def test_a_group_comes_back_by_time_and_evidence(tmp_path: Path) -> None:
+    async with built(tmp_path, same, files(grading=GRADING, tenants=CONSENT)) as world:
+        graders, model = world.router.lane.graders, world.router.live.snapshot.policy.models["two"]
+        bad = Shadow("eu", "question", "latin", "small", 0.0, 1.0)
+        for _ in range(40):
+            graders.observe(model, bad, 0.0)
+        assert await ask(world) == "large"
+        for number in range(3000):
+            graders.observe(model, replace(bad, small=1.0), HOLD + number)
+        assert await ask(world) == "small"
+        assert not [one for one in world.router.live.degraded() if "grading" in one]
+    told = [entry.body["event"] for entry in entries(tmp_path) if entry.kind == "drift"]
+    assert {"quality_alarm", "quality_recovered"} == set(told)
