@@ -13,6 +13,8 @@ from classifiers.difficulty.dataset import features_row, read
 from classifiers.difficulty.features import extract
 from classifiers.view import PromptView
 from router.outcome_store import Outcome, OutcomeStore, OutcomesUnreadable
+from router.server import serve
+from tests.cases.built import ENVIRONMENT, MAIN, Files
 
 
 def outcome(text: str = "what is the capital of france", at: float = 5.0) -> Outcome:
@@ -78,3 +80,12 @@ def test_anything_else_is_told_with_its_place(tmp_path: Path, line: bytes) -> No
         file.write(line.strip() + b"\n")
     with pytest.raises(OutcomesUnreadable, match=r"o.jsonl:2: no outcome"):
         list(store.read())
+
+
+async def test_a_router_does_not_start_without_the_alarms_it_may_have_had(tmp_path: Path) -> None:
+    main = MAIN.replace("id: eu-1\n", "id: eu-1\n  listen: 127.0.0.1:0\n  admin: 127.0.0.1:0\n")
+    path = Files(main=main + "grading: {outcomes: kept}\n").write(tmp_path)
+    (tmp_path / "kept").mkdir()
+    (tmp_path / "kept" / "eu-1.jsonl").write_bytes(b"nonsense\n")
+    with pytest.raises(OutcomesUnreadable, match=r"kept/eu-1.jsonl:1: no outcome"):
+        await serve(path, ENVIRONMENT)
