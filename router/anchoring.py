@@ -60,6 +60,8 @@ class Anchoring:
 
     def tick(self, head: Checkpoint | None) -> None:
         """Call every few seconds, with the checkpoint published since the last call, if any."""
+        if not self.keeper.anchors:
+            return
         if head is not None:
             self._newest, self._offered = head, True
         busy = self._task is not None and not self._task.done()

@@ -60,6 +60,11 @@ class AnchorKeeper:
         await asyncio.gather(*(self._one(anchor, head) for anchor in self._anchors.values()))
 
     @property
+    def anchors(self) -> int:
+        """How many there are."""
+        return len(self._anchors)
+
+    @property
     def failing(self) -> bool:
         """Whether some anchor did not take the newest checkpoint given."""
         return any(anchor.reason for anchor in self._anchors.values())
