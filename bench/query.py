@@ -1,6 +1,6 @@
 """What asking a log costs: `python -m bench.query [--rows N] [--segments N] [--dir DIR] [--json]`.
 
-* a Parquet export of N generated requests (default 2 million; making 10 million takes minutes): bytes
+* a Parquet export of N generated requests (default 2 million; 10 million take minutes): bytes
   per request, and the seconds of four questions;
 * a log of N requests in segments: requests read per second, by `query` and by `export`.
 
