@@ -1,9 +1,8 @@
-"""Values of which every request makes two dozen: frozen by the type checker.
+"""How the values that steps hand to each other are made: in one place, because it costs.
 
-A frozen dataclass sets each field through `object.__setattr__`, which makes it four times as
-slow to make as a plain one; over a request that is a tenth of its CPU time. These are slotted,
-compared and hashed by their fields, and mypy refuses every assignment to one, as it does for
-`@dataclass(frozen=True)`. What lives longer than a request is frozen at run time too.
+Every request makes two dozen of them. A frozen dataclass sets each field through
+`object.__setattr__` and takes four times as long to make as a plain one. Frozen they are all the
+same: what was decided must not change on its way to where it is carried out.
 """
 
 from __future__ import annotations
@@ -18,5 +17,5 @@ T = TypeVar("T")
 
 @dataclass_transform(frozen_default=True, field_specifiers=(field,))
 def frozen(cls: type[T]) -> type[T]:
-    """A slotted dataclass that only the type checker freezes."""
-    return dataclass(slots=True, unsafe_hash=True)(cls)
+    """A frozen, slotted dataclass."""
+    return dataclass(frozen=True, slots=True)(cls)
