@@ -125,7 +125,7 @@ async def test_a_plan_made_before_is_vetoed_at_its_next_attempt(
         calls = len([one for one in stub.calls if one.op.startswith("Converse")])
         late = await world.ask()
         assert late.status == 503
-        assert b"drift" in late.written
+        assert b"vetoed" in late.written
         assert len([one for one in stub.calls if one.op.startswith("Converse")]) == calls
 
 
