@@ -37,6 +37,7 @@ _CODES: Final[Mapping[str, Sign]] = MappingProxyType(
 )
 _PASSED_ON: Final = frozenset({400, 404, 413, 415, 422})
 """Statuses of an endpoint that mean the same coming from us; a 421 or 407 would not."""
+_VETOES: Final = frozenset({"quarantine", "drift", "revoked"})
 _TRY_LATER: Final = frozenset({503, 529, 429})
 
 
@@ -93,9 +94,7 @@ def ended(
     504 when the time was up; 503 when all that was tried was too busy or unreachable;
     else 502.
     """
-    # Why something is vetoed is the operator's business; a client is told that it is.
-    names = [one.partition(":")[0] for one in vetoed]
-    reasons = [*attempts_told(attempts), *({"vetoed": name} for name in names)]
+    reasons = [*attempts_told(attempts), *map(_veto_told, vetoed)]
     reasons += [
         {"endpoint": left.endpoint, "excluded": list(left.codes)}
         for left in plan.ranked.filtered.excluded
@@ -126,6 +125,13 @@ def _whose(plan: Plan) -> str:
     rules = ", ".join(f"`{one.rule}`" for one in decision.applied)
     grant = f"the boundary of tenant `{decision.ask.tenant}`"
     return f"{grant} and of {rules}" if rules else grant
+
+
+def _veto_told(veto: str) -> Mapping[str, object]:
+    """A veto as the client may see it: what kind it is, not the operator's words about it."""
+    endpoint, _, reason = veto.partition(": ")
+    kind = reason.partition(":")[0]
+    return {"endpoint": endpoint, "vetoed": kind if kind in _VETOES else "vetoed"}
 
 
 def attempts_told(attempts: Sequence[Attempt]) -> tuple[Mapping[str, object], ...]:

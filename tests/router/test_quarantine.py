@@ -24,7 +24,7 @@ async def test_an_endpoint_is_out_and_in_again(tmp_path: Path) -> None:
             await book.impose("endpoint", name, "incident", "boss")
         out = await world.ask()
         assert (out.status, out.code) == (503, "no_endpoint_available")
-        assert b"quarantine: incident" in out.written
+        assert b'"vetoed":"quarantine"' in out.written
         assert world.transport.sent == []
         assert world.router.live.metrics.value("domicile_vetoes", ("endpoint",)) == 4
         await book.lift("endpoint", "par-large", "over", "boss")
@@ -53,7 +53,7 @@ async def test_a_router_in_a_quarantined_place_sends_nothing(tmp_path: Path, nam
         await world.watches.quarantine.impose("place", name, "flood", "boss")
         stopped = await world.ask()
         assert stopped.code == "no_endpoint_available"
-        assert b"flood" in stopped.written
+        assert b'"vetoed":"quarantine"' in stopped.written
         assert world.transport.sent == []
         await world.watches.quarantine.lift("place", name, "dry", "boss")
         assert (await world.ask()).status == 200
