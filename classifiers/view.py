@@ -147,13 +147,15 @@ class _Walk:
         if room <= 0 or len(self.parts) >= MAX_PARTS:
             self.truncated = self.truncated or bool(text)
             return
-        if len(text) > room:
+        length = len(text)
+        if length > room:
             # The end of a text often holds the question, so a cut keeps both ends.
-            text = text[: room // 2] + text[len(text) - (room - room // 2) :]
+            text = text[: room // 2] + text[length - (room - room // 2) :]
+            length = room
             self.truncated = True
         self.parts.append(Part(role, text))
-        self.characters += len(text)
-        self.tokens += _tokens(text)
+        self.characters += length
+        self.tokens += (length + 3) // 4 if text.isascii() else _tokens(text)
 
     def outside(self, body: Mapping[str, object]) -> None:
         """What a chat body holds beside its dialogue."""
@@ -203,11 +205,13 @@ class _Walk:
         role = said.lower() if isinstance(said, str) else "user"
         if role == "user" and message.get("type", "message") == "message":
             self.turns += 1
-        if "content" not in message and "type" in message:
+        content = message.get("content")
+        if isinstance(content, str):
+            self.text(role, content)
+        elif content is None and "content" not in message and "type" in message:
             self.typed(role, message, 0)
             return
-        content = message.get("content")
-        if content is not None:
+        elif content is not None:
             self.content(role, content, 0)
         if "tool_calls" in message or "function_call" in message:
             self.calls(message)
