@@ -142,7 +142,7 @@ class _Look:
             rule = keys.get(name, _UNLISTED)
             if rule is None:
                 continue
-            if rule.plain and type(given) is str:
+            if rule.plain and type(given) is str and (rule.node is None or rule.node.by):
                 continue
             self._apply(rule, name, given, path)
         for name, mover in node.absent:
@@ -153,6 +153,8 @@ class _Look:
         if rule.feature is not None and given:
             self.features.add(rule.feature)
         if rule.node is not None:
+            if rule.node.by is None and rule.node.text is None:
+                self._misplaced(given)
             self._stack.append((rule.node, given, _below(path, name)))
         elif rule.link:
             self._link(rule.mover or URL_INPUT, given)
@@ -166,6 +168,12 @@ class _Look:
             self.places.add((name, _text(given)))
         elif rule.unknown:
             self._not_known(_below(path, name), given)
+
+    def _misplaced(self, given: object) -> None:
+        """A text where an object belongs: a lenient server may read it as a link."""
+        items = given if isinstance(given, list) else (given,)
+        if any(isinstance(item, str) and _holds_url(item) for item in items):
+            self.movers.add(URL_INPUT)
 
     def _choose(self, node: Node, value: dict[str, object], path: str) -> Node | None:
         """The kind of an object, or `None` when it isn't known; then the whole is unknown."""

@@ -254,3 +254,19 @@ def test_many_or_long_unknown_names_stay_small() -> None:
     assert Refusal("parameter_not_allowed", "(more)") in refusals(BEDROCK, call)
     (long,) = examine(CHAT, {"y" * 10_000: 1}).unknown
     assert len(long) < 300
+
+
+@pytest.mark.parametrize("file", ["https://evil.example/x", ["https://evil.example/x"]])
+def test_a_link_where_an_object_belongs_counts_as_fetched(file: object) -> None:
+    part = {"type": "file", "file": file}
+    body = {"model": "m", "messages": [{"role": "user", "content": [part]}]}
+    assert "url_input" in examine("chat.completions", body).movers
+
+
+def test_a_link_in_a_text_is_a_text() -> None:
+    text = "see https://example.com"
+    for content in (text, [{"type": "text", "text": text}]):
+        body = {"model": "m", "messages": [{"role": "user", "content": content}]}
+        assert examine("chat.completions", body).movers == frozenset()
+    assert examine("embeddings", {"model": "m", "input": [text]}).movers == frozenset()
+    assert examine("completions", {"model": "m", "prompt": [text]}).movers == frozenset()

@@ -9,7 +9,15 @@ async def test_everything_is_as_it_should_be() -> None:
     said: list[str] = []
     assert await play(said.append, keep=False)
     text = "\n".join(said)
-    assert "clinic   self:par1 16×" in text
+    scenes, proof = text.split("where everything was processed")
+    dying = scenes.split("2. Frankfurt")[1].split("3. Paris")[0]
+    assert "self:par1" in dying
+    assert "self:fra1" not in dying
+    for line in text.splitlines():
+        if "clinic" in line:
+            assert "self:iad1" not in line
+            assert "us-east-1" not in line
+    assert "bank-us" in proof
     assert "503 upstream_unavailable" in text
     assert "403 no_endpoint_inside_boundary" in text
     assert "421 misdirected" in text
