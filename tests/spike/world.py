@@ -208,7 +208,7 @@ async def ends(folder: Path) -> AsyncIterator[Ends]:
         fleet = await stack.enter_async_context(SimulatedFleet(specs))
         bedrock = BedrockStub(spec, tls=tls, wall=clock)
         await stack.enter_async_context(bedrock)
-        bedrock.retention.update({"eu-central-1": "none", "us-east-1": "none"})
+        bedrock.retention.update(dict.fromkeys((*EU_ROUTES, *US_ROUTES), "none"))
         trap = await stack.enter_async_context(Trap().set())
         main = write(folder, fleet["fra1"].url, fleet["iad1"].url)
         yield Ends(folder, main, fleet, bedrock, trap, clock)
