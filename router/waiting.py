@@ -190,6 +190,10 @@ class WaitingRoom(Generic[T]):
         """Room may have come free: give it to whose turn it is, until there is no more."""
         full: set[frozenset[str]] = set()
         while (waiter := self._next(full)) is not None:
+            if waiter.found.done():
+                # Its wait was ended in this very turn: room taken for it would never come back.
+                self._leave(waiter)
+                continue
             found = self._tried(waiter)
             if found is None:
                 full.add(waiter.ticket.pool)

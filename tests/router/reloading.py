@@ -106,10 +106,12 @@ async def watched(
     script: Script = well,
     environment: Mapping[str, str] | None = None,
     real: Transport | None = None,
+    looked: bool = True,
 ) -> AsyncIterator[World]:
     """A router of this folder; its loops look once and then sleep for good.
 
     With a `real` transport that one is used, and the world's scripted one sees nothing.
+    `looked` waits for the one look at the files, so that a change after it is a change.
     """
     if "clinic-1" not in (box.root / "keys.yaml").read_text():
         (box.root / "keys.yaml").write_text(KEYS)
@@ -121,8 +123,8 @@ async def watched(
     transport = ScriptedTransport(script)
     settings = log_settings(snapshot.config, box.root)
     router = await Router.open(snapshot, settings, clocks, real or transport, source)
-    # The loop's one look is over before the test changes anything.
-    for _ in range(1000):
+    await asyncio.sleep(0)
+    for _ in range(1000 if looked else 0):
         if router.live.files.looked_at:
             break
         await asyncio.sleep(0.005)

@@ -208,3 +208,25 @@ async def test_what_an_attempt_raises_is_its_own() -> None:
     await asyncio.sleep(0.01)
     assert order == ["other"]
     await asyncio.gather(*tasks)
+
+
+@pytest.mark.parametrize("gone", range(3))
+async def test_no_room_is_taken_for_a_wait_that_ends_in_the_same_turn(gone: int) -> None:
+    """A client leaves just as room comes free, before its own task has run again."""
+    room, seats, order = made(), Seats(0), list[str]()
+    tasks = await queue(room, seats, [ticket("a"), ticket("b"), ticket("c")], order)
+    seats.free += 1
+    tasks[gone].cancel()
+    room.wake()
+    assert seats.free == 0
+    await asyncio.sleep(0.01)
+    assert order == ["b" if gone == 0 else "a"]
+    assert len(room) == 1
+    for _ in range(2):
+        seats.free += 1
+        room.wake()
+        await asyncio.sleep(0.01)
+    assert len(room) == 0
+    assert sorted(order) == sorted({"a", "b", "c"} - {"abc"[gone]})
+    assert tasks[gone].cancelled()
+    assert seats.free == 1

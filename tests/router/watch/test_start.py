@@ -50,7 +50,7 @@ async def test_the_role_s_keys_are_there_before_the_router_is_ready(
 ) -> None:
     given = Fetched(AwsKeys("ASIAROLE", "secret", "session"), AT + 3600)
     monkeypatch.setattr(roles, "fetch", lambda environment: given)
-    async with watched(box(tmp_path), silent) as world:
+    async with watched(box(tmp_path), silent, looked=False) as world:
         assert world.router.live.starting == {"role"}
         await until_started(world.router.live.starting)
         assert world.router.live.roles.keys(AT) is given.keys
