@@ -1,20 +1,21 @@
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
 from typing import Any
 from urllib.parse import urlsplit
 
 import boto3
+import httpx
 import pytest
 from botocore.config import Config
 
 from router.simulator.bedrock import TEST_KEY, TEST_SECRET, BedrockSpec, BedrockStub
 from router.simulator.bedrock_world import BedrockWorld, Guardrail, Profile
+from router.simulator.fleet import SimulatedFleet
+from router.simulator.replica import Replica, ReplicaSpec
+from tests.router.simulator.chatting import SPEC
+from tests.router.simulator.conversing import ARN, EU, SIX, SONNET, Aws
 
-SONNET = "anthropic.claude-sonnet-4-6"
-EU = f"eu.{SONNET}"
-ARN = "arn:aws:bedrock:eu-west-1:123456789012:application-inference-profile/abc123def456"
-SIX = ("eu-central-1", "eu-north-1", "eu-south-1", "eu-south-2", "eu-west-1", "eu-west-3")
 WORLD = BedrockWorld.of(
     {
         EU: {"eu-central-1": SIX, "eu-west-2": (*SIX, "eu-west-2"), "eu-west-1": SIX},
@@ -27,7 +28,6 @@ WORLD = BedrockWorld.of(
     ],
 )
 LOCAL = Config(retries={"max_attempts": 0}, connect_timeout=3, read_timeout=3)
-Aws = Callable[..., Any]
 
 
 @pytest.fixture
@@ -62,3 +62,22 @@ def aws() -> Iterator[Aws]:
     yield make
     for client in made:
         client.close()
+
+
+@pytest.fixture
+async def fleet() -> AsyncIterator[SimulatedFleet]:
+    async with SimulatedFleet({"self:fra1": SPEC, "self:iad1": SPEC}, control=True) as running:
+        yield running
+
+
+@pytest.fixture
+async def http() -> AsyncIterator[httpx.AsyncClient]:
+    async with httpx.AsyncClient(timeout=5, trust_env=False) as client:
+        yield client
+
+
+@pytest.fixture
+async def replica() -> AsyncIterator[Replica]:
+    spec = ReplicaSpec(speed=400.0, created=1)
+    async with SimulatedFleet({"self:fra1": spec}) as fleet:
+        yield fleet["fra1"]

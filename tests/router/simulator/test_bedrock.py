@@ -4,7 +4,6 @@ import asyncio
 import json
 import os
 import sys
-from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -16,12 +15,8 @@ from botocore.exceptions import ClientError, EventStreamError
 from router.simulator.bedrock import TEST_KEY, TEST_SECRET, BedrockSpec, BedrockStub
 from router.simulator.bedrock_world import BedrockWorld
 from router.simulator.faults import Fault, Kind
+from tests.router.simulator.conversing import ARN, EU, SIX, SONNET, Aws, ask, do, stream
 
-SONNET = "anthropic.claude-sonnet-4-6"
-EU = f"eu.{SONNET}"
-ARN = "arn:aws:bedrock:eu-west-1:123456789012:application-inference-profile/abc123def456"
-SIX = ("eu-central-1", "eu-north-1", "eu-south-1", "eu-south-2", "eu-west-1", "eu-west-3")
-Aws = Callable[..., Any]
 LITELLM = """
 import asyncio, json, sys
 import litellm
@@ -38,21 +33,6 @@ for route in ("bedrock/converse/", "bedrock/invoke/"):
     out.append([answer.choices[0].message.content, said])
 print(json.dumps(out))
 """
-
-
-async def do(call: Callable[..., Any], **arguments: object) -> Any:
-    return await asyncio.to_thread(call, **arguments)
-
-
-def ask(text: str = "hello", model: str = EU, **more: object) -> dict[str, Any]:
-    return {"modelId": model, "messages": [{"role": "user", "content": [{"text": text}]}], **more}
-
-
-async def stream(client: Any, **arguments: object) -> list[dict[str, Any]]:
-    events: list[dict[str, Any]] = await do(
-        lambda: list(client.converse_stream(**arguments)["stream"])
-    )
-    return events
 
 
 async def test_converse_and_its_stream_say_the_same_and_are_recorded(

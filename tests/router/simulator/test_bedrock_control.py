@@ -1,23 +1,10 @@
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable
-from typing import Any
-
 import pytest
 from botocore.exceptions import ClientError
 
 from router.simulator.bedrock import BedrockStub
-
-SONNET = "anthropic.claude-sonnet-4-6"
-EU = f"eu.{SONNET}"
-ARN = "arn:aws:bedrock:eu-west-1:123456789012:application-inference-profile/abc123def456"
-SIX = ("eu-central-1", "eu-north-1", "eu-south-1", "eu-south-2", "eu-west-1", "eu-west-3")
-Aws = Callable[..., Any]
-
-
-async def do(call: Callable[..., Any], **arguments: object) -> Any:
-    return await asyncio.to_thread(call, **arguments)
+from tests.router.simulator.conversing import ARN, EU, SIX, SONNET, Aws, do
 
 
 async def test_the_control_plane_lists_what_a_source_region_sees(

@@ -1,26 +1,12 @@
 from __future__ import annotations
 
-import asyncio
 import json
-from collections.abc import Callable
-from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError
 
 from router.simulator.bedrock import BedrockStub
-
-SONNET = "anthropic.claude-sonnet-4-6"
-EU = f"eu.{SONNET}"
-Aws = Callable[..., Any]
-
-
-async def do(call: Callable[..., Any], **arguments: object) -> Any:
-    return await asyncio.to_thread(call, **arguments)
-
-
-def ask(text: str = "hello", model: str = EU, **more: object) -> dict[str, Any]:
-    return {"modelId": model, "messages": [{"role": "user", "content": [{"text": text}]}], **more}
+from tests.router.simulator.conversing import EU, Aws, ask, do
 
 
 async def test_invoke_model_speaks_each_vendors_shape(aws: Aws, stub: BedrockStub) -> None:

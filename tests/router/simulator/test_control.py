@@ -1,36 +1,11 @@
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-
 import httpx
-import pytest
 
 from router.simulator.bedrock import BedrockSpec, BedrockStub
 from router.simulator.bedrock_world import BedrockWorld
 from router.simulator.fleet import SimulatedFleet
-from router.simulator.replica import Replica, ReplicaSpec
-
-SPEC = ReplicaSpec(models=("tiny", "alias"), speed=200.0)
-
-
-@pytest.fixture
-async def fleet() -> AsyncIterator[SimulatedFleet]:
-    async with SimulatedFleet({"self:fra1": SPEC, "self:iad1": SPEC}, control=True) as running:
-        yield running
-
-
-@pytest.fixture
-async def http() -> AsyncIterator[httpx.AsyncClient]:
-    async with httpx.AsyncClient(timeout=5, trust_env=False) as client:
-        yield client
-
-
-def ask(text: str = "hello", **more: object) -> dict[str, object]:
-    return {"model": "tiny", "messages": [{"role": "user", "content": text}], **more}
-
-
-async def chat(http: httpx.AsyncClient, replica: Replica, **more: object) -> httpx.Response:
-    return await http.post(replica.url + "/v1/chat/completions", json=ask(**more))  # type: ignore[arg-type]
+from tests.router.simulator.chatting import chat
 
 
 async def test_the_control_port_breaks_and_heals(

@@ -1,14 +1,10 @@
 from __future__ import annotations
 
-import asyncio
 import json
-from collections.abc import Callable
-from typing import Any
 
 from router.simulator.bedrock import BedrockStub
+from tests.router.simulator.conversing import Aws, ask, do, stream
 
-SONNET = "anthropic.claude-sonnet-4-6"
-EU = f"eu.{SONNET}"
 TOOLS = {
     "tools": [
         {
@@ -22,22 +18,6 @@ TOOLS = {
         for name in ("get_weather", "get_time")
     ]
 }
-Aws = Callable[..., Any]
-
-
-async def do(call: Callable[..., Any], **arguments: object) -> Any:
-    return await asyncio.to_thread(call, **arguments)
-
-
-def ask(text: str = "hello", model: str = EU, **more: object) -> dict[str, Any]:
-    return {"modelId": model, "messages": [{"role": "user", "content": [{"text": text}]}], **more}
-
-
-async def stream(client: Any, **arguments: object) -> list[dict[str, Any]]:
-    events: list[dict[str, Any]] = await do(
-        lambda: list(client.converse_stream(**arguments)["stream"])
-    )
-    return events
 
 
 async def test_tools_text_and_reasoning_come_as_blocks(aws: Aws, stub: BedrockStub) -> None:

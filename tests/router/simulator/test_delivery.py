@@ -1,51 +1,13 @@
 from __future__ import annotations
 
 import asyncio
-import json
-from collections.abc import AsyncIterator
 
 import httpx
 import pytest
 
 from router.simulator.faults import Fault, Kind
-from router.simulator.fleet import SimulatedFleet
-from router.simulator.replica import Replica, ReplicaSpec
-
-
-@pytest.fixture
-async def replica() -> AsyncIterator[Replica]:
-    spec = ReplicaSpec(speed=400.0, created=1)
-    async with SimulatedFleet({"self:fra1": spec}) as fleet:
-        yield fleet["fra1"]
-
-
-def body(*, stream: bool) -> dict[str, object]:
-    messages = [{"role": "user", "content": "hello"}]
-    return {"model": "tiny", "messages": messages, "stream": stream, "max_tokens": 8}
-
-
-async def ask(replica: Replica, *, stream: bool = True, patience: float = 3.0) -> httpx.Response:
-    async with httpx.AsyncClient(timeout=patience, trust_env=False) as http:
-        url = replica.url + "/v1/chat/completions"
-        return await http.post(url, json=body(stream=stream))
-
-
-async def raw(replica: Replica) -> bytes:
-    """All bytes of a streamed answer up to its end or cut."""
-    payload = json.dumps(body(stream=True)).encode()
-    reader, writer = await asyncio.open_connection("127.0.0.1", replica.port)
-    head = (
-        f"POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Length: {len(payload)}\r\n\r\n"
-    )
-    writer.write(head.encode() + payload)
-    received = b""
-    try:
-        while chunk := await asyncio.wait_for(reader.read(4096), 0.3):
-            received += chunk
-    except (ConnectionError, TimeoutError):
-        pass
-    writer.close()
-    return received
+from router.simulator.replica import Replica
+from tests.router.simulator.breaking import ask, raw
 
 
 async def test_instead_of_an_answer_html_garbage_or_a_redirect(replica: Replica) -> None:

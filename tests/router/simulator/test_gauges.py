@@ -1,30 +1,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
 
 import httpx
-import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from router.simulator.fleet import SimulatedFleet
 from router.simulator.gauges import Gauges
-from router.simulator.replica import Replica, ReplicaSpec
+from router.simulator.replica import ReplicaSpec
 from router.simulator.timing import Engine, EngineSpec, JobTimes
-
-
-@pytest.fixture
-async def http() -> AsyncIterator[httpx.AsyncClient]:
-    async with httpx.AsyncClient(timeout=5, trust_env=False) as client:
-        yield client
-
-
-def ask(text: str = "hello", **more: object) -> dict[str, object]:
-    return {"model": "tiny", "messages": [{"role": "user", "content": text}], **more}
-
-
-async def chat(http: httpx.AsyncClient, replica: Replica, **more: object) -> httpx.Response:
-    return await http.post(replica.url + "/v1/chat/completions", json=ask(**more))  # type: ignore[arg-type]
+from tests.router.simulator.chatting import chat
 
 
 async def test_queueing_shows_in_the_gauges(http: httpx.AsyncClient) -> None:

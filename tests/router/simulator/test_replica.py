@@ -3,7 +3,6 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import AsyncIterator
 from typing import Any, cast
 
 import httpx
@@ -11,35 +10,8 @@ import pytest
 
 from router.simulator.faults import Fault, Kind
 from router.simulator.fleet import SimulatedFleet
-from router.simulator.replica import Replica, ReplicaSpec
-
-SPEC = ReplicaSpec(models=("tiny", "alias"), speed=200.0)
-
-
-@pytest.fixture
-async def fleet() -> AsyncIterator[SimulatedFleet]:
-    async with SimulatedFleet({"self:fra1": SPEC, "self:iad1": SPEC}, control=True) as running:
-        yield running
-
-
-@pytest.fixture
-async def http() -> AsyncIterator[httpx.AsyncClient]:
-    async with httpx.AsyncClient(timeout=5, trust_env=False) as client:
-        yield client
-
-
-def ask(text: str = "hello", **more: object) -> dict[str, object]:
-    return {"model": "tiny", "messages": [{"role": "user", "content": text}], **more}
-
-
-async def chat(http: httpx.AsyncClient, replica: Replica, **more: object) -> httpx.Response:
-    return await http.post(replica.url + "/v1/chat/completions", json=ask(**more))  # type: ignore[arg-type]
-
-
-def events(text: str) -> list[dict[str, Any]]:
-    blocks = [line[6:] for line in text.split("\n") if line.startswith("data: ")]
-    assert blocks[-1] == "[DONE]"
-    return [json.loads(block) for block in blocks[:-1]]
+from router.simulator.replica import ReplicaSpec
+from tests.router.simulator.chatting import ask, chat, events
 
 
 async def test_a_key_can_be_required(http: httpx.AsyncClient) -> None:

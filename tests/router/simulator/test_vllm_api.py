@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator
 from dataclasses import replace
 from typing import Any
 
@@ -10,10 +10,9 @@ import pytest
 
 from router.simulator.faults import Frame, Part
 from router.simulator.fleet import SimulatedFleet
-from router.simulator.replica import Replica, ReplicaSpec
 from router.simulator.vllm_api import ApiError, Call, answer, dumps, parse, stream
+from tests.router.simulator.chatting import ask, chat, events
 
-SPEC = ReplicaSpec(models=("tiny", "alias"), speed=200.0)
 TOOL = {
     "type": "function",
     "function": {
@@ -24,32 +23,6 @@ TOOL = {
         },
     },
 }
-
-
-@pytest.fixture
-async def fleet() -> AsyncIterator[SimulatedFleet]:
-    async with SimulatedFleet({"self:fra1": SPEC, "self:iad1": SPEC}, control=True) as running:
-        yield running
-
-
-@pytest.fixture
-async def http() -> AsyncIterator[httpx.AsyncClient]:
-    async with httpx.AsyncClient(timeout=5, trust_env=False) as client:
-        yield client
-
-
-def ask(text: str = "hello", **more: object) -> dict[str, object]:
-    return {"model": "tiny", "messages": [{"role": "user", "content": text}], **more}
-
-
-async def chat(http: httpx.AsyncClient, replica: Replica, **more: object) -> httpx.Response:
-    return await http.post(replica.url + "/v1/chat/completions", json=ask(**more))  # type: ignore[arg-type]
-
-
-def events(text: str) -> list[dict[str, Any]]:
-    blocks = [line[6:] for line in text.split("\n") if line.startswith("data: ")]
-    assert blocks[-1] == "[DONE]"
-    return [json.loads(block) for block in blocks[:-1]]
 
 
 async def test_max_tokens_cuts_and_says_length(
