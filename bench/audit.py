@@ -26,8 +26,9 @@ from pathlib import Path
 import uvloop
 
 from router.audit.entry import Entry, Interned, Json, keyed_digest
-from router.audit.log import AuditLog, LogSettings
+from router.audit.log import AuditLog
 from router.audit.note import create_signing_key, read_public_key
+from router.audit.settings import LogSettings
 from router.audit.verify import verify
 
 YEAR = 365 * 24 * 3600

@@ -18,10 +18,11 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from router.audit.entry import Entry, Interned, Json
-from router.audit.log import AuditLog, LogSettings
+from router.audit.log import AuditLog
 from router.audit.note import create_signing_key
 from router.audit.query import Question, ask, export, write_rows
 from router.audit.rows import Row
+from router.audit.settings import LogSettings
 
 CLASSES = ("public", "internal", "health")
 START = 1_790_000_000

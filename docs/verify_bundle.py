@@ -1,18 +1,19 @@
 """Check a Domicile bundle with nothing but Python and `cryptography`.
 
     python verify_bundle.py BUNDLE.json PUBLIC_KEY      (a PEM or vkey file)
-
 Prints the proved entries as JSON lines, or says why not and exits 1. Format: region-log.md.
 """
 
-import base64
-import hashlib
 import json
 import sys
+from base64 import b64decode
+from hashlib import sha256
 
 from cryptography.exceptions import InvalidSignature
-from cryptography.hazmat.primitives import serialization
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec, ed25519, utils
+
+CERTIFIES = b"\xffdomicile-certificate-v1"
 
 
 def require(true, otherwise):
@@ -21,74 +22,72 @@ def require(true, otherwise):
         raise ValueError(otherwise)
 
 
-def sha256(data):
-    """32 bytes."""
-    return hashlib.sha256(data).digest()
-
-
 def read_key(text):
-    """32 bytes of an Ed25519 public key, from PEM or a vkey `name+hash+key`."""
-    if "BEGIN PUBLIC KEY" in text:
-        return serialization.load_pem_public_key(text.encode()).public_bytes_raw()
-    return base64.b64decode(text.strip().split("+", 2)[2])[1:]
+    """A public key from PEM or a vkey `name+hash+key`: 32 bytes of Ed25519, or 65 of P-256."""
+    pem = text.strip().splitlines()[1:-1]
+    raw = b64decode("".join(pem) if pem else text.strip().split("+", 2)[2])
+    return raw[-65:] if len(raw) > 80 else raw[-32:]  # what comes before names the kind
 
 
-def open_checkpoint(note, log, key):
-    """Size and root of a signed tree head (C2SP tlog-checkpoint)."""
-    text, _, signatures = note.rpartition("\n\n")
-    origin, size, root = text.split("\n")[:3]
-    require(origin == log, "the checkpoint is of another log")
-    key_hash = sha256(log.encode() + b"\n\x01" + key)[:4]
-    for name, encoded in (line.split(" ")[1:] for line in signatures.splitlines()):
-        signature = base64.b64decode(encoded, validate=True)
-        if (name, signature[:4]) == (log, key_hash):
-            Ed25519PublicKey.from_public_bytes(key).verify(signature[4:], (text + "\n").encode())
-            return int(size), base64.b64decode(root, validate=True)
-    raise ValueError("the checkpoint is not signed by this key")
+def check(key, signature, message):
+    """Refuse unless the 64 bytes of `signature` are this key's over `message`."""
+    if len(key) == 32:
+        return ed25519.Ed25519PublicKey.from_public_bytes(key).verify(signature, message)
+    r, s = int.from_bytes(signature[:32], "big"), int.from_bytes(signature[32:], "big")
+    point = ec.EllipticCurvePublicKey.from_encoded_point(ec.SECP256R1(), key)
+    return point.verify(utils.encode_dss_signature(r, s), message, ec.ECDSA(hashes.SHA256()))
+
+
+def open_checkpoint(note, log, signer):
+    """Size, root and last second of a tree head (C2SP tlog-checkpoint), signed or certified."""
+    text, _, lines = note.rpartition("\n\n")
+    signed = [b64decode(raw) for _, name, raw in map(str.split, lines.splitlines()) if name == log]
+    ends, tag = 1 << 40, sha256(log.encode() + b"\n" + CERTIFIES + signer).digest()[:4]
+    for raw in [raw for raw in signed if raw[:4] == tag][:1]:
+        begins, ends = (int.from_bytes(raw[at:][:8], "big") for at in (36, 44))
+        said = f"domicile-certificate-v1\n{log}\n{raw[4:36].hex()}\n{begins}\n{ends}\n"
+        check(signer, raw[52:], said.encode())
+        require(0 < ends - begins <= 86400, "the certificate lasts longer than a day")
+        signer = raw[4:36]
+    tag = sha256(log.encode() + b"\n\x01" + signer).digest()[:4]
+    own = b"".join(raw[4:] for raw in signed if raw[:4] == tag)[:64]
+    require(own and text.startswith(f"{log}\n"), "the checkpoint is not signed by this key")
+    check(signer, own, (text + "\n").encode())
+    return int(text.split("\n")[1]), b64decode(text.split("\n")[2], validate=True), ends
 
 
 def root_of(line, index, size, path):
     """Root that a line and its path imply (RFC 9162, 2.1.3.2)."""
-    require(0 <= index < size, f"line {index} is beyond the checkpoint")
-    node, last, current = index, size - 1, sha256(b"\x00" + line)
+    node, last, current = index, size - 1, sha256(b"\x00" + line).digest()
     for step in path:
+        right = node & 1 or node == last
+        current = sha256(b"\x01" + (step + current if right else current + step)).digest()
         require(last > 0, f"the path of line {index} is too long")
-        if node & 1 or node == last:
-            current = sha256(b"\x01" + step + current)
-            while not node & 1 and node:
-                node, last = node >> 1, last >> 1
-        else:
-            current = sha256(b"\x01" + current + step)
+        while right and not node & 1 and node:
+            node, last = node >> 1, last >> 1
         node, last = node >> 1, last >> 1
-    require(last == 0, f"the path of line {index} is too short")
+    require(0 <= index < size and last == 0, f"the path of line {index} is too short")
     return current
 
 
-def resolve(value, interned):
-    """Put interned values in the place of their `@` references."""
-    if isinstance(value, list):
-        return [resolve(item, interned) for item in value]
-    if not isinstance(value, dict):
-        return value
-    rest = {name: resolve(item, interned) for name, item in value.items() if name != "@"}
-    require(value.get("@") in (None, *interned), "an interned value is missing")
-    shared = interned[value["@"]] if "@" in value else {}
-    return {**shared, **rest} if rest else shared
-
-
 def verify(bundle, key):
-    """The proved entries."""
+    """The proved entries, interned values in the place of their `@` references."""
     require(bundle["format"] == "domicile-bundle/1", "another format")
-    size, root = open_checkpoint(bundle["checkpoint"], bundle["log"], key)
-    lines = {}
-    for one in bundle["lines"]:
-        path = [bytes.fromhex(step) for step in one["path"]]
-        require(root_of(one["line"].encode(), one["index"], size, path) == root, "not in this log")
-        lines[one["index"]] = json.loads(one["line"])
+    size, root, ends = open_checkpoint(bundle["checkpoint"], bundle["log"], key)
+    texts = {one["index"]: one["line"] for one in bundle["lines"]}
+    for at, path in ((one["index"], map(bytes.fromhex, one["path"])) for one in bundle["lines"]):
+        require(root_of(texts[at].encode(), at, size, path) == root, f"{at} is not in this log")
+    lines = {at: json.loads(text) for at, text in texts.items()}
     interned = {at: line["v"] for at, line in lines.items() if line["k"] == "intern"}
-    entries = [(at, line) for at, line in lines.items() if line["k"] not in ("intern", "segment")]
+
+    def resolved(value):
+        shared = interned[value.pop("@")] if "@" in value else {}
+        return {**shared, **value} if value else shared
+
+    entries = [at for at, line in lines.items() if line["k"] not in ("intern", "segment")]
     require(entries, "the bundle proves no entry")
-    return [{**line, "index": at, "b": resolve(line["b"], interned)} for at, line in entries]
+    require(max(lines[at]["t"] for at in entries) < ends * 10**6, "its key had ended before")
+    return [{**json.loads(texts[at], object_hook=resolved), "index": at} for at in entries]
 
 
 if __name__ == "__main__":

@@ -23,9 +23,9 @@ from router.audit.anchors.witness import AnchorRefused, Answer, Send, WitnessAnc
 from router.audit.disk import Disk, LocalDisk
 from router.audit.errors import NoteInvalid
 from router.audit.layout import Folder, LogFolder
-from router.audit.log import LogSettings
 from router.audit.note import Checkpoint
 from router.audit.reading import LogReader
+from router.audit.settings import LogSettings
 from router.config import AnchorSection, ConfigError
 from router.credentials import credential
 from router.providers.base import AwsKeys

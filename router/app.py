@@ -15,7 +15,8 @@ from router.anchoring import Anchoring
 from router.audit.anchors.keeper import AnchorKeeper, Publish
 from router.audit.entry import Entry
 from router.audit.errors import AuditError
-from router.audit.log import AuditLog, LogSettings
+from router.audit.log import AuditLog
+from router.audit.settings import LogSettings
 from router.cascading import Cascade
 from router.classifying import Suites
 from router.dispatch import Dispatcher

@@ -26,7 +26,6 @@ from policies.loader import load as load_policy
 from regions.document import Document, DocumentErrors, Tree, validate
 from regions.places import PlaceError
 from router.audit.errors import AuditError
-from router.audit.note import load_signer
 from router.auth import load_keys
 from router.config import VARIABLE, Config, ConfigError
 from router.loading import load_snapshot, log_settings, read_files
@@ -127,8 +126,9 @@ def _of_parts(config: Config, base: Path) -> Iterator[str]:
 
 
 def _signer(config: Config, base: Path) -> None:
-    settings = log_settings(config, base)
-    load_signer(settings.signing_key, settings.log_id)
+    authority = log_settings(config, base).authority
+    if authority.strength == "file":  # a key service is asked at the start, not here
+        authority.public()
 
 
 def _tried(part: Callable[[], object]) -> Iterator[str]:

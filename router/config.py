@@ -27,6 +27,7 @@ VARIABLE: Final = "DOMICILE_CONFIG"
 
 _SIZES: Final = {"b": 1, "kib": 1 << 10, "mib": 1 << 20, "gib": 1 << 30}
 _TIMES: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0, "y": 31557600.0}
+_KMS_KEY: Final = re.compile(r"kms:arn:aws[a-z-]*:kms:[a-z0-9-]+:[0-9]{12}:(key|alias)/[\w/-]+")
 _NUMBER_UNIT: Final = re.compile(r"(\d+(?:\.\d+)?)\s*([A-Za-z]+)")
 
 
@@ -66,6 +67,15 @@ def _reference(text: str) -> str:
     return text
 
 
+def _lasting_key(text: str) -> str:
+    if not text.startswith("file:") and not _KMS_KEY.fullmatch(text):
+        raise ValueError(
+            "the key stands here only by reference: `file:PATH`, or `kms:` and the ARN of a key, "
+            "as `kms:arn:aws:kms:eu-central-1:111122223333:key/…`"
+        )
+    return text
+
+
 def _address(text: str) -> tuple[str, int]:
     host, colon, port = str(text).rpartition(":")
     if not colon or not port.isdigit() or int(port) > 65535:
@@ -76,6 +86,7 @@ def _address(text: str) -> tuple[str, int]:
 Duration = Annotated[float, BeforeValidator(duration), Field(gt=0)]
 Size = Annotated[int, BeforeValidator(size), Field(gt=0)]
 Secret = Annotated[str, AfterValidator(_reference)]
+LastingKey = Annotated[str, AfterValidator(_lasting_key)]
 Address = Annotated[tuple[str, int], BeforeValidator(_address)]
 
 
@@ -195,11 +206,23 @@ class ExportSection(Strict):
     format: Annotated[str, Field(pattern=r"^(ocsf|cef|otel)$")]
 
 
+class KmsSection(Strict):
+    """How KMS is asked. Without `credentials` AWS's default chain is asked; `endpoint`: another
+    KMS API."""
+
+    endpoint: str | None = None
+    credentials: Secret | None = None
+
+
 class LogSection(Strict):
-    """Where the region log goes and who signs its tree heads."""
+    """Where the region log goes, and the lasting key that certifies what signs its tree heads.
+
+    `signing_key`: `kms:ARN`, or `file:PATH`, which is weaker: who can read it can sign for ever.
+    """
 
     dir: str
-    signing_key: Secret
+    signing_key: LastingKey
+    kms: KmsSection = KmsSection()
     durability: Annotated[str, Field(pattern=r"^(local|replicated)$")] = "local"
     anchor: AnchorSection | None = None
     seal: SealSection | None = None

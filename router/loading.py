@@ -15,6 +15,7 @@ import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Final
 from urllib.parse import quote
 
@@ -30,7 +31,7 @@ from regions.model import Endpoint
 from regions.places import PlaceError
 from router import obligations
 from router.accepted import Accepted, overlaid, read_accepted
-from router.audit.log import LogSettings
+from router.audit.settings import LogSettings
 from router.auth import EVERY, KeyRing, Principal, load_keys
 from router.classifying import mistakes
 from router.config import Config, ConfigError, PoliciesSection, expand, load
@@ -41,8 +42,10 @@ from router.providers.registry import PROVIDERS
 from router.providers.registry import load as load_provider
 from router.secrets import resolve
 from router.snapshot import Snapshot
+from router.storage.kms import kms_authority
 
 FORMAT: Final = 1
+_NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
 
 
 def load_snapshot(path: Path, environment: Mapping[str, str], now: float) -> Snapshot:
@@ -97,19 +100,21 @@ def catalog_data() -> tuple[str, bytes]:
     return hashlib.sha256(text).hexdigest(), text
 
 
-def log_settings(config: Config, base: Path) -> LogSettings:
+def log_settings(
+    config: Config, base: Path, environment: Mapping[str, str] = _NOTHING
+) -> LogSettings:
     """Where this process's log goes; paths are relative to `base`.
 
     Raises:
-        ConfigError: the signing key is no file: a log's key must outlive its process.
+        ConfigError: credentials for KMS that can't be used.
     """
     scheme, _, name = config.log.signing_key.partition(":")
-    if scheme != "file":
-        raise ConfigError("`log.signing_key` must be `file:PATH`")
+    in_kms = scheme == "kms"
+    key = kms_authority(name, config.log.kms, environment, base) if in_kms else base / name
     settings = LogSettings(
         base / config.log.dir,
         config.router.id,
-        base / name,
+        key,
         durability="replicated" if config.log.durability == "replicated" else "local",
     )
     seal = config.log.seal

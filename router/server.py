@@ -124,7 +124,7 @@ async def serve(
     clocks = Clocks.real(os.urandom)
     source = Source(path, environment, fingerprint(path))
     snapshot = load_snapshot(path, environment, clocks.wall())
-    settings = log_settings(snapshot.config, path.parent)
+    settings = log_settings(snapshot.config, path.parent, environment)
     ledger = open_ledger(snapshot.config, environment, path.parent, clocks.loop)
     out = transport or HttpTransport()
     both = (clocks.wall, clocks.loop)

@@ -15,6 +15,7 @@ To accept a bundle:
  3. Every line is one that a log writes, and an interned value says the index it is at.
  4. Every interned value that an entry names is there.
  5. There is at least one entry.
+ 6. Where the key of the checkpoint was only certified by a known one, no entry is newer than that.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -142,7 +143,8 @@ def verify_bundle(data: bytes, keys: Iterable[PublicKey]) -> list[Shown]:
     """The entries a bundle proves, interned values in place. Raises ProofRefused."""
     bundle = read_bundle(data)
     head = bundle.checkpoint
-    if head.signed_by(keys) is None:  # 1
+    signed = head.signed(keys)
+    if signed is None:  # 1
         raise ProofRefused(f"the checkpoint is signed by no known key of `{head.origin}`")
     lines: dict[int, Line] = {}
     for one in bundle.lines:
@@ -157,6 +159,9 @@ def verify_bundle(data: bytes, keys: Iterable[PublicKey]) -> list[Shown]:
     ]
     if not shown:  # 5
         raise ProofRefused("the bundle proves no entry")
+    held = signed.certificate
+    if held is not None and max(one.time for one in shown) >= held.ends * 1_000_000:  # 6
+        raise ProofRefused("the key of the checkpoint had ended before an entry was written")
     return shown
 
 

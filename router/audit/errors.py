@@ -4,6 +4,7 @@ AuditError
 ├── EntryRefused      the caller's entry is not a closed JSON value of a known kind
 ├── LogUnavailable    nothing may be sent: the entry is not durable
 ├── LogLocked         another process holds this log
+├── KeyUnavailable    nothing can be signed: the lasting key does not answer, or not as it should
 ├── LogDamaged        what is on disk contradicts what was signed; run `audit verify`
 └── NoteInvalid       a checkpoint, key or receipt text cannot be read
 """
@@ -31,3 +32,7 @@ class LogDamaged(AuditError):
 
 class NoteInvalid(AuditError):
     """A checkpoint, key or receipt could not be read."""
+
+
+class KeyUnavailable(AuditError):
+    """The lasting key certifies nothing now. Without a certified key nothing is recorded."""

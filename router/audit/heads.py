@@ -1,13 +1,13 @@
 """Every signed statement about the size and root of one log, wherever it was found."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import orjson
 
 from router.audit.errors import NoteInvalid
 from router.audit.layout import LogFolder, complete_lines
-from router.audit.note import Checkpoint, PublicKey, parse_checkpoint
+from router.audit.note import Certificate, Checkpoint, PublicKey, parse_checkpoint
 from router.audit.reading import Place
 from router.audit.receipt import Receipt
 from router.audit.roster import RosterLine
@@ -16,12 +16,16 @@ from router.audit.verdict import Anchor, Finding
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """A root that the log must have at a size. `given`: by whoever verifies, not by the folder."""
+    """A root that the log must have at a size. `given`: by whoever verifies, not by the folder.
+
+    `certificate`: of the key that signed it, where the known key only certified that one.
+    """
 
     size: int
     root: bytes
     source: Place
     given: bool
+    certificate: Certificate | None = None
 
 
 class Heads:
@@ -44,11 +48,13 @@ class Heads:
         except NoteInvalid as error:
             self.findings.append(Finding("anchor", place, str(error)))
             return
-        if head.origin != self._log or head.signed_by(self._keys) is None:
+        signed = head.signed(self._keys)
+        if head.origin != self._log or signed is None:
             self.findings.append(
                 Finding("anchor", place, f"signed by no known key of log `{self._log}`")
             )
-        self.all.append(Head(head.size, head.root, place, given=True))
+        certificate = None if signed is None else signed.certificate
+        self.all.append(Head(head.size, head.root, place, True, certificate))
         if receipt:
             self.receipts.append(receipt)
             if not 0 <= receipt.index < head.size:
@@ -95,11 +101,12 @@ class Heads:
             except (ValueError, KeyError, TypeError, AttributeError, NoteInvalid) as error:
                 self.findings.append(Finding("checkpoint", place, f"unreadable: {error}"))
                 continue
-            if head.origin != self._log or head.signed_by(self._keys) is None:
+            signed = head.signed(self._keys)
+            if head.origin != self._log or signed is None:
                 detail = f"signed by no known key of log `{self._log}`"
                 self.findings.append(Finding("checkpoint", place, detail))
             else:
-                self.all.append(Head(head.size, head.root, place, given=False))
+                self.all.append(Head(head.size, head.root, place, False, signed.certificate))
             yield head
 
     def leave_above(self, size: int) -> None:
@@ -118,6 +125,28 @@ class Heads:
             if first.root != head.root:
                 detail = f"another root at size {head.size} than {first.source}"
                 yield Finding("split_view", head.source, detail)
+
+
+def certified(
+    heads: Sequence[Head], times: Mapping[int, int], keys: Mapping[str, int]
+) -> Iterator[Finding]:
+    """Heads whose key had no right to sign them.
+
+    Args:
+        heads: those that fit the log.
+        times: size → the newest time (µs) of the entries below it.
+        keys: certificate → index of the `key` entry that holds it.
+    """
+    for head in heads:
+        held = head.certificate
+        if held is None or head.size not in times:
+            continue
+        if times[head.size] >= held.ends * 1_000_000:
+            detail = f"signed for {head.size} lines after the certificate of its key had ended"
+            yield Finding("certificate", head.source, detail)
+        elif keys.get(held.payload, head.size) >= head.size:
+            detail = f"signed for {head.size} lines by a key that the log doesn't know by then"
+            yield Finding("certificate", head.source, detail)
 
 
 def _checkpoint(anchor: Anchor) -> Checkpoint:

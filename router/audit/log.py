@@ -11,45 +11,27 @@ waits, and the log for good: the process restarts and recovers.
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
 from hashlib import sha256
-from math import inf
-from pathlib import Path
 from queue import SimpleQueue
 from threading import Thread
 from typing import Final, Generic, Literal, TypeVar
 
+from router.audit.certificate import Signing
 from router.audit.disk import Disk, LocalDisk
 from router.audit.entry import Entry, Json, Kind
-from router.audit.errors import LogUnavailable
+from router.audit.errors import AuditError, LogUnavailable
 from router.audit.intake import Intake
 from router.audit.layout import DIGEST, Folder, LogFolder
-from router.audit.note import Checkpoint, Signer, load_signer, parse_checkpoint
+from router.audit.note import Checkpoint, Signer, parse_checkpoint
 from router.audit.reading import Inclusion, LogReader, Shown
 from router.audit.receipt import Receipt
 from router.audit.recovery import Recovered, recover
 from router.audit.roster import append_roster, last_key, roster_head
+from router.audit.settings import LogHealth, LogSettings
 from router.audit.writer import Batch, Writer, Written
 
 T = TypeVar("T")
 _MINT: Final = object()
-
-
-@dataclass(frozen=True, slots=True)
-class LogSettings:
-    """Where and how to write. `dir` is shared by all logs of a host; `log_id` is this one's name
-    and the origin of its checkpoints. Sizes in bytes, times in seconds. `heartbeat` leaves room for
-    the ticks: a checkpoint goes out at least every 60 s."""
-
-    dir: Path
-    log_id: str
-    signing_key: Path
-    segment_bytes: int = 64 << 20
-    segment_seconds: float = inf
-    heartbeat: float = 50.0
-    stall: float = 5.0
-    waiting_bytes: int = 64 << 20
-    durability: Literal["local", "replicated"] = "local"
 
 
 class Committed(Generic[T]):
@@ -74,15 +56,6 @@ class Committed(Generic[T]):
         return self._receipt
 
 
-@dataclass(frozen=True, slots=True)
-class LogHealth:
-    """State for readiness. `reason` is empty when ok."""
-
-    state: Literal["ok", "degraded", "failed"]
-    reason: str = ""
-    durability: str = "local"
-
-
 _Waiter = tuple[asyncio.Future[Receipt], int]
 
 
@@ -92,7 +65,7 @@ class AuditLog:
     def __init__(
         self,
         settings: LogSettings,
-        signer: Signer,
+        signing: Signing,
         disk: Disk,
         lock: int,
         state: Recovered,
@@ -100,14 +73,15 @@ class AuditLog:
         entropy: Callable[[int], bytes],
     ) -> None:
         self._settings = settings
-        self._signer = signer
+        self._signing = signing
+        self._renewing: asyncio.Task[None] | None = None
         self._disk = disk
         self._lock = lock
         self._clock = clock
         self._folder = Folder(settings.dir)
         folder = self._folder.log(settings.log_id)
         self._reader = LogReader(folder)
-        self._writer = Writer(folder, disk, signer, state.frontier, state.segment)
+        self._writer = Writer(folder, disk, state.frontier, state.segment)
         self._snapshots: set[str] = set()
         self._intake = Intake(
             settings.log_id,
@@ -126,7 +100,7 @@ class AuditLog:
         self._closed = False
         self._head: Checkpoint | None = None
         self._loop = asyncio.get_running_loop()
-        self._work: SimpleQueue[tuple[Batch, list[_Waiter]] | None] = SimpleQueue()
+        self._work: SimpleQueue[tuple[Batch, Signer, list[_Waiter]] | None] = SimpleQueue()
         self._thread = Thread(target=self._run, name="region-log", daemon=True)
         self._thread.start()
 
@@ -142,15 +116,17 @@ class AuditLog:
         """Lock, recover and start a log; every request a crash left open is settled on return.
 
         `clock` gives seconds since 1970, `entropy(n)` n random bytes. Raises LogLocked,
-        LogDamaged, LogUnavailable, NoteInvalid.
+        LogDamaged, LogUnavailable, KeyUnavailable, NoteInvalid.
         """
         disk = disk or LocalDisk()
-        signer = load_signer(settings.signing_key, settings.log_id)
         folder = Folder(settings.dir).log(settings.log_id)
         lock = disk.lock(folder.lock, wait=False)
         try:
             state = await asyncio.to_thread(recover, folder, settings.log_id, disk)
-            log = cls(settings, signer, disk, lock, state, clock, entropy)
+            now = max(clock(), state.newest)
+            made = (settings.log_id, settings.authority, entropy, now)
+            signing = await asyncio.to_thread(Signing, *made)
+            log = cls(settings, signing, disk, lock, state, clock, entropy)
         except BaseException:
             disk.close(lock)
             raise
@@ -180,6 +156,8 @@ class AuditLog:
     def _queue(self, entry: Entry) -> asyncio.Future[Receipt]:
         if self._failure:
             raise LogUnavailable(self._failure)
+        if entry.time >= self._signing.ends:
+            raise LogUnavailable(self._ended())
         if self._intake.waiting_bytes > self._settings.waiting_bytes:
             raise LogUnavailable("the log is stalled: too much is waiting to be written")
         index = self._intake.add(entry)
@@ -213,7 +191,12 @@ class AuditLog:
 
     async def tick(self) -> Checkpoint | None:
         """Call at least every few seconds. When a heartbeat is due, writes it, publishes a
-        checkpoint beside the log and returns it for anchoring; else None."""
+        checkpoint beside the log and returns it for anchoring; else None. Begins to renew the
+        signing key in time."""
+        if self._signing.due(self._now()):
+            self._renewing = asyncio.create_task(self._renew())
+        if self._now() >= self._signing.ends:
+            return None  # nothing can be signed; `health` says so
         now = self._clock()
         if 0 <= now - self._published < self._settings.heartbeat:
             return None
@@ -248,6 +231,10 @@ class AuditLog:
         durability = self._settings.durability
         if self._failure or self._closed:
             return LogHealth("failed", self._failure or "the log is closed", durability)
+        if self._now() >= self._signing.ends:
+            return LogHealth("failed", self._ended(), durability)
+        if self._signing.failing:
+            return LogHealth("degraded", self._signing.failing, durability)
         since = self._busy_since
         if since is not None and self._clock() - since > self._settings.stall:
             return LogHealth("degraded", "a write takes longer than expected", durability)
@@ -282,11 +269,12 @@ class AuditLog:
         self._disk.close(self._disk.open(self._folder.log(self._settings.log_id).checkpoints))
         previous = await asyncio.to_thread(last_key, self._folder, self._settings.log_id)
         await asyncio.to_thread(self._sign_off, "start", state.frontier.size, state.frontier.root())
+        await self._queue(self._entry("key", self._signing.body()))
         await self._settle("recovery")
         if state.torn or opened:
             body = {"torn_bytes": state.torn, "settled": opened}
             await self._queue(self._entry("recovery", body))
-        own = self._signer.public
+        own = self._signing.authority
         if previous is not None and previous != own:
             await self._queue(self._entry("key", {"from": previous.raw.hex(), "to": own.raw.hex()}))
         await self._public(
@@ -294,9 +282,11 @@ class AuditLog:
         )
 
     def _sign_off(self, event: Literal["start", "stop"], size: int, root: bytes) -> None:
-        time = max(self._clock(), self.newest_time())
+        signing, time = self._signing, self._now()
+        if time >= signing.ends:
+            raise LogUnavailable(self._ended())
         try:
-            append_roster(self._folder, self._disk, self._signer, event, size, root, time)
+            append_roster(self._folder, self._disk, signing.signer, event, size, root, time)
         except OSError as error:
             raise LogUnavailable(f"can't write the roster: {error}") from error
 
@@ -307,7 +297,24 @@ class AuditLog:
             await written
 
     def _entry(self, kind: Kind, body: Mapping[str, Json], id_: str = "") -> Entry:
-        return Entry(kind, id_, max(self._clock(), self.newest_time()), body)
+        return Entry(kind, id_, self._now(), body)
+
+    def _now(self) -> float:
+        return max(self._clock(), self.newest_time())
+
+    def _ended(self) -> str:
+        failing = self._signing.failing or "it is being renewed"
+        return f"the certificate of the signing key has ended: {failing}"
+
+    async def _renew(self) -> None:
+        try:
+            signer = await asyncio.to_thread(self._signing.next, self._now())
+            if not self._closed:
+                # Its entry is in the first batch that it signs.
+                self._signing.take(signer)
+                await self._queue(self._entry("key", self._signing.body()))
+        except AuditError as error:
+            self._signing.failing = f"the signing key can't be renewed: {error}"
 
     async def _public(self, kind: Kind, body: Mapping[str, Json]) -> Checkpoint:
         """Record an entry that names the roster's head, and publish the checkpoint after it."""
@@ -319,6 +326,8 @@ class AuditLog:
 
     async def _release(self) -> None:
         self._closed = True
+        if self._renewing is not None:
+            await asyncio.wait([self._renewing])
         self._work.put(None)
         await asyncio.to_thread(self._thread.join)
         self._writer.close()
@@ -340,15 +349,15 @@ class AuditLog:
         batch = self._intake.take(publish=self._publish)
         self._publish = False
         self._busy_since = self._clock()
-        self._work.put((batch, waiters))
+        self._work.put((batch, self._signing.signer, waiters))
 
     def _run(self) -> None:
         """The writer's thread."""
         while (work := self._work.get()) is not None:
-            batch, waiters = work
+            batch, signer, waiters = work
             result: Written | BaseException
             try:
-                result = self._writer.write(batch)
+                result = self._writer.write(batch, signer)
             except BaseException as error:  # noqa: BLE001  the waiters must hear of any of them
                 result = error
             try:

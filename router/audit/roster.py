@@ -4,6 +4,9 @@ One line per event, canonical JSON:
 
     {"event":"start|stop","key":hex,"log":id,"previous":hex,"root":hex,"sig":hex,"size":n,"t":µs}
 
+A line signed by a certified key (`certificate.py`) has `authority` (hex), the lasting key, and its
+`certificate` (base64) as well.
+
 `previous` is the SHA-256 of the line before (64 zeroes for the first); `sig` signs the line without
 `sig`, after a domain prefix. A start states the size found at recovery, a stop the final size.
 Every log also records the roster's length and last hash in its own start and heartbeat
@@ -22,16 +25,18 @@ from router.audit.entry import canonical, microseconds
 from router.audit.errors import AuditError, LogDamaged
 from router.audit.layout import Folder, complete_lines
 from router.audit.lines import Value
-from router.audit.note import PublicKey, Signer
+from router.audit.note import PublicKey, Signer, read_certificate
 
 _DOMAIN: Final = b"domicile-roster-v1\n"
 _NAMES: Final = ("event", "key", "log", "previous", "root", "sig", "size", "t")
+_CERTIFIED: Final = ("authority", "certificate", *_NAMES)
 NO_LINE: Final = bytes(32)
 
 
 @dataclass(frozen=True, slots=True)
 class RosterLine:
-    """One event. `time` is in microseconds; `digest` is the SHA-256 of the whole line."""
+    """One event. `time` is in microseconds; `digest` is the SHA-256 of the whole line; `key` is the
+    lasting key that stands behind it, whether `signed` as it should be."""
 
     event: str
     log: str
@@ -68,7 +73,7 @@ def roster_head(folder: Folder) -> RosterHead:
 
 
 def last_key(folder: Folder, log: str) -> PublicKey | None:
-    """The key that signed the newest line of a log; None for a new log."""
+    """The lasting key of the newest line of a log; None for a new log."""
     lines, _ = read_roster(folder)
     return next((line.key for line in reversed(lines) if line.log == log), None)
 
@@ -102,6 +107,9 @@ def append_roster(
             "size": size,
             "t": microseconds(time),
         }
+        if signer.certificate is not None:
+            unsigned["authority"] = signer.authority.raw.hex()
+            unsigned["certificate"] = signer.certificate.payload
         signature = signer.sign(_DOMAIN + canonical(unsigned))
         _append(folder, disk, canonical({**unsigned, "sig": signature.hex()}))
     finally:
@@ -120,7 +128,11 @@ def _append(folder: Folder, disk: Disk, line: bytes) -> None:
 def _parse(number: int, raw: bytes) -> RosterLine:
     try:
         value = orjson.loads(raw)
-        if not isinstance(value, dict) or tuple(value) != _NAMES or canonical(value) != raw:
+        if (
+            not isinstance(value, dict)
+            or tuple(value) not in (_NAMES, _CERTIFIED)
+            or canonical(value) != raw
+        ):
             raise LogDamaged("not a canonical roster line")
         return _line(value, raw)
     except (KeyError, TypeError, ValueError, AuditError) as error:
@@ -131,17 +143,24 @@ def _line(value: dict[str, Value], raw: bytes) -> RosterLine:
     signature = bytes.fromhex(str(value["sig"]))
     key = PublicKey(bytes.fromhex(str(value["key"])))
     unsigned = {name: item for name, item in value.items() if name != "sig"}
-    size, time = value["size"], value["t"]
+    size, time, log = value["size"], value["t"], str(value["log"])
     if type(size) is not int or type(time) is not int or len(key.raw) != 32:
         raise LogDamaged("size and time are whole numbers, a key has 32 bytes")
+    by, signed = key, key.verifies(signature, _DOMAIN + canonical(unsigned))
+    if "certificate" in value:
+        by = PublicKey(bytes.fromhex(str(value["authority"])))
+        certificate = read_certificate(log, str(value["certificate"]))
+        lasts = certificate.begins <= time / 1e6 < certificate.ends
+        granted = certificate.key == key and certificate.granted_by([by]) is not None
+        signed = signed and granted and lasts
     return RosterLine(
         str(value["event"]),
-        str(value["log"]),
+        log,
         size,
         bytes.fromhex(str(value["root"])),
         time,
-        key,
+        by,
         bytes.fromhex(str(value["previous"])),
         sha256(raw).digest(),
-        key.verifies(signature, _DOMAIN + canonical(unsigned)),
+        signed,
     )

@@ -36,7 +36,8 @@ class Part:
 
 @dataclass(slots=True)
 class Scan:
-    """What one pass found. `roots` holds the root at each size asked for, as far as reached."""
+    """What one pass found. `roots` holds the root at each size asked for, as far as reached;
+    `times` the newest time (µs) of the entries below it, as far as they could be read."""
 
     log: str
     leaves: bytearray = field(default_factory=bytearray)
@@ -44,6 +45,7 @@ class Scan:
     parts: list[Part] = field(default_factory=list)
     torn: int = 0
     findings: list[Finding] = field(default_factory=list)
+    times: dict[int, int] = field(default_factory=dict)
 
     @property
     def size(self) -> int:
@@ -128,6 +130,8 @@ class _Scanner:
         self._frontier.append(leaf)
         if self._frontier.size in self._wanted:
             self._scan.roots[self._frontier.size] = self._frontier.root()
+            if self._structure is not None:
+                self._scan.times[self._frontier.size] = self._structure.newest
 
     def _follow(self, place: Place, line: Line) -> None:
         structure = self._structure

@@ -7,9 +7,10 @@
 5. The roster has the lines that start, heartbeat and stop entries say it has.
 6. A running process writes something at least every two heartbeats (else a notice: a gap).
 7. A segment line repeats what was open before it.
+8. A key that was certified to sign stands in a `key` entry, from its first batch on (`keys`).
 
 Names read from bodies, and only these: `plan` (endpoint names, or objects with `endpoint`),
-`endpoint`, `attempts` (likewise), `snapshot` (hex SHA-256), `event`, `roster`.
+`endpoint`, `attempts` (likewise), `snapshot` (hex SHA-256), `event`, `roster`, `certificate`.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -39,7 +40,8 @@ class Structure:
         self._rosters: list[tuple[Place, Mapping[str, Value]]] = []
         self._open: dict[str, _Open] = {}
         self._snapshots: dict[str, bool] = {}
-        self._last = 0
+        self.newest = 0
+        self.keys: dict[str, int] = {}
         self._running = False
         self.findings: list[Finding] = []
         self.notices: list[str] = []
@@ -53,6 +55,8 @@ class Structure:
             self._later(place, line, body)
         elif line.kind in ("administration", "heartbeat"):
             self._process(place, line, body)
+        elif line.kind == "key" and "certificate" in body:
+            self.keys.setdefault(str(body["certificate"]), place.index)
 
     def segment(self, place: Place, line: SegmentLine) -> None:
         """7."""
@@ -109,10 +113,10 @@ class Structure:
 
     def _gap(self, place: Place, line: EntryLine, body: Mapping[str, Value]) -> None:
         recovering = body.get("event") == "start" or "recovery" in (line.kind, body.get("by"))
-        silent = line.time - self._last
+        silent = line.time - self.newest
         if self._running and not recovering and silent > GAP_MICROSECONDS:
             self.notices.append(f"gap: {place}: nothing for {silent // 1_000_000} s before it")
-        self._last = max(self._last, line.time)
+        self.newest = max(self.newest, line.time)
 
     def _stored(self, digest: str) -> bool:
         if digest not in self._snapshots:

@@ -22,6 +22,7 @@ Fault: TypeAlias = Literal[
     "sidecar",  # stored leaf hashes differ from the lines
     "checkpoint",  # a published checkpoint is unreadable, stale, or signed by nobody known
     "anchor",  # what was given to compare with is signed by nobody known
+    "certificate",  # the key of a head had ended, or the log doesn't hold its certificate
     "split_view",  # two signed heads of one size differ
     "missing_log",
     "unlisted_log",

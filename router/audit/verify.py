@@ -8,7 +8,8 @@ For each log:
  3. Collect every signed head: anchors given, published checkpoints, roster. Two heads of one size
     agree, and each is signed by a known key.
  4. Read all lines once: hashes, roots at the sizes of those heads, structure.
- 5. Each head fits the root of the lines below it; each receipt fits the line at its index.
+ 5. Each head fits the root of the lines below it; each receipt fits the line at its index. The key
+    of a head was certified: no line below is newer than its certificate, and one holds it.
  6. If one doesn't, name the places (`locate.py`). Otherwise structure counts (`structure.py`).
  7. Lines above the largest fitting anchor are the unanchored tail.
 
@@ -24,7 +25,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from router.audit.errors import AuditError
-from router.audit.heads import Head, Heads
+from router.audit.heads import Head, Heads, certified
 from router.audit.layout import Folder
 from router.audit.locate import SHOWN, altered_sidecar, differences, root_at, stored_leaves
 from router.audit.note import PublicKey
@@ -136,6 +137,7 @@ class _Verification:
             published = max((head.size for head in good if not head.given), default=0)
             findings += altered_sidecar(found, published)
             notices += structure.notices
+            findings += certified(good, found.times, structure.keys)
         findings += _receipts(heads, found)
         anchored = [head.size for head in good if head.given]
         given = any(head.given for head in heads.all)

@@ -61,11 +61,10 @@ class Writer:
     """Owns the open segment and the tree. Used by one thread at a time."""
 
     def __init__(
-        self, folder: LogFolder, disk: Disk, signer: Signer, frontier: Frontier, segment: int | None
+        self, folder: LogFolder, disk: Disk, frontier: Frontier, segment: int | None
     ) -> None:
         self._folder = folder
         self._disk = disk
-        self._signer = signer
         self._tree = frontier
         self._failed = False
         self._files: tuple[int, int] | None = None
@@ -77,17 +76,17 @@ class Writer:
         """Number of durable lines."""
         return self._tree.size
 
-    def write(self, batch: Batch) -> Written:
-        """Make a batch durable. After any error the writer refuses everything."""
+    def write(self, batch: Batch, signer: Signer) -> Written:
+        """Make a batch durable and sign the tree. After any error the writer refuses everything."""
         if self._failed:
             raise LogUnavailable("the log failed earlier; restart the process to recover it")
         try:
-            return self._write(batch)
+            return self._write(batch, signer)
         except BaseException:
             self._failed = True
             raise
 
-    def _write(self, batch: Batch) -> Written:
+    def _write(self, batch: Batch, signer: Signer) -> Written:
         lines, first = list(batch.lines), self._tree.size
         if batch.start is not None:
             lines.insert(0, batch.start.line(self._tree.peaks))
@@ -101,8 +100,9 @@ class Writer:
         self._disk.write(sidecar, b"".join(leaves))  # 6
         for leaf in leaves:
             self._tree.append(leaf)
-        head = self._signer.checkpoint(self._tree.size, self._tree.root())  # 7
+        head = signer.checkpoint(self._tree.size, self._tree.root())  # 7
         if batch.publish:
+            head = signer.published(head)
             self._publish(head, sidecar)
         return Written(first, leaves, head)
 

@@ -10,7 +10,7 @@ from router.audit.disk import LocalDisk
 from router.audit.errors import AuditError
 from router.audit.following import FileSink
 from router.audit.layout import Folder
-from router.audit.log import LogSettings
+from router.audit.settings import LogSettings
 from router.config import ExportSection
 from router.live import Live
 

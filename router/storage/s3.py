@@ -1,4 +1,4 @@
-"""boto3 clients for the router's own stores: anchors and sealed segments.
+"""boto3 clients for the router's own stores, anchors and sealed segments, and for its key.
 
 The endpoint is the region's public one, or the one configured. No proxy, endpoint variable or
 profile of the machine has a say in where they go.
@@ -24,18 +24,22 @@ def s3_client(region: str, keys: AwsKeys | None = None, endpoint: str | None = N
     Raises:
         ConfigError: the region is no AWS region.
     """
-    import boto3
-    from botocore.config import Config
-
     provider, _, code = region.partition(":")
     if provider not in ("aws", "aws-eusc") or not code:
         raise ConfigError(f"`{region}` has no S3; name a region as `aws:eu-central-1`")
-    given = {} if keys is None else _given(keys)
-    client = boto3.client(
-        "s3",
+    return cast("S3Client", aws_client("s3", code, keys, endpoint))
+
+
+def aws_client(service: str, code: str, keys: AwsKeys | None, endpoint: str | None) -> object:
+    """A client of one service in the region with a code, as `eu-west-1`. Blocks for some 100 ms."""
+    import boto3
+    from botocore.config import Config
+
+    made: object = boto3.client(
+        service,
         region_name=code,
         endpoint_url=endpoint,
-        **given,
+        **({} if keys is None else _given(keys)),
         config=Config(
             connect_timeout=CONNECT,
             read_timeout=READ,
@@ -45,7 +49,7 @@ def s3_client(region: str, keys: AwsKeys | None = None, endpoint: str | None = N
             s3={"addressing_style": "virtual" if endpoint is None else "path"},
         ),
     )
-    return cast("S3Client", client)
+    return made
 
 
 def _given(keys: AwsKeys) -> dict[str, str | None]:

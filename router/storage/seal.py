@@ -16,8 +16,8 @@ from router.audit.anchors.s3 import S3Objects
 from router.audit.disk import LocalDisk
 from router.audit.errors import AuditError
 from router.audit.layout import Folder
-from router.audit.log import LogSettings
 from router.audit.sealing import IMMUTABLE, Sealer, SealRefused, SealTerms
+from router.audit.settings import LogSettings
 from router.config import ConfigError, SealSection
 from router.credentials import credential
 from router.live import Live

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final, Protocol
 
 from router.audit.disk import LocalDisk
-from router.audit.log import LogSettings
+from router.audit.settings import LogSettings
 from router.config import WatchSection
 from router.credentials import INSTANCE_ROLE
 from router.live import Live

@@ -25,7 +25,8 @@ from regions.places import Boundary
 from router.app import SURFACES, Clocks, Router, new_id
 from router.audit.disk import Disk
 from router.audit.errors import AuditError
-from router.audit.log import AuditLog, LogSettings
+from router.audit.log import AuditLog
+from router.audit.settings import LogSettings
 from router.audit.verify import verify
 from router.transport.messages import OutboundRequest, OutboundResponse, Timeouts, header
 from router.types import Arrival, Purpose

@@ -25,8 +25,8 @@ from regions.places import Boundary
 from router.app import SURFACES, Clocks, Router, new_id
 from router.audit.layout import Folder
 from router.audit.lines import Value
-from router.audit.log import LogSettings
 from router.audit.reading import LogReader
+from router.audit.settings import LogSettings
 from router.auth import KeyRing, Principal, StoredKey
 from router.config import Peer
 from router.snapshot import Snapshot

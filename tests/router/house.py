@@ -21,7 +21,7 @@ from policies.timed import always
 from regions.catalog import Catalog, OwnRegion
 from regions.model import Endpoint, Tier
 from router.app import Clocks, Router
-from router.audit.log import LogSettings
+from router.audit.settings import LogSettings
 from router.auth import KeyRing, Principal, StoredKey
 from router.config import (
     Config,

@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from router.app import SURFACES, Clocks, Router, new_id
-from router.audit.log import LogSettings
+from router.audit.settings import LogSettings
 from router.exchange import Headers, RequestHead
 from router.transport.messages import (
     AnswerTimeout,

@@ -110,9 +110,14 @@ def test_a_key_in_a_url_is_a_reference(tmp_path: Path, url: str, asked: str) -> 
 
 
 def test_the_logs_key_must_outlive_its_process(tmp_path: Path) -> None:
-    shot = Files(main=MAIN.replace('"file:log.key"', '"env:LOG_KEY"')).load(tmp_path)
-    with pytest.raises(ConfigError, match="file:PATH"):
-        log_settings(shot.config, tmp_path)
+    with pytest.raises(DocumentErrors, match="file:PATH"):
+        Files(main=MAIN.replace('"file:log.key"', '"env:LOG_KEY"')).load(tmp_path)
+
+
+def test_the_logs_key_may_be_in_kms_and_is_not_asked_for_yet(tmp_path: Path) -> None:
+    arn = "arn:aws:kms:eu-central-1:111122223333:key/1234"
+    shot = Files(main=MAIN.replace('"file:log.key"', f'"kms:{arn}"')).load(tmp_path)
+    assert log_settings(shot.config, tmp_path).authority.strength == "kms"
 
 
 def test_files_are_shown_by_short_names(tmp_path: Path) -> None:

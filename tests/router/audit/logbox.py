@@ -8,9 +8,10 @@ from random import Random
 
 from router.audit.disk import Disk
 from router.audit.entry import Entry, Interned, Json
-from router.audit.log import AuditLog, LogSettings
+from router.audit.log import AuditLog
 from router.audit.note import PublicKey, create_signing_key, read_public_key
 from router.audit.receipt import Receipt
+from router.audit.settings import LogSettings
 from tests.router.audit.faultydisk import QuickDisk
 
 START = 1_800_000_000.0

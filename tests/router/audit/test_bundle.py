@@ -6,7 +6,9 @@ from random import Random
 
 import orjson
 import pytest
+from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from router.audit.bundle import (
     Bundle,
@@ -18,12 +20,22 @@ from router.audit.bundle import (
     verify_bundle,
     verify_growth,
 )
+from router.audit.certificate import Signing
 from router.audit.entry import Entry, Interned, entry_line, intern_line, stand_in
 from router.audit.layout import Folder, LogFolder
-from router.audit.note import Checkpoint, Signer, load_signer, parse_checkpoint
+from router.audit.note import (
+    LIFETIME,
+    Checkpoint,
+    Signer,
+    load_signer,
+    parse_checkpoint,
+    read_private_key,
+    read_public_key,
+)
 from router.audit.reading import NotInLog
 from router.audit.tree import LeafTree, leaf_hash
-from tests.router.audit.logbox import LogBox
+from tests.router.audit.logbox import START, LogBox
+from tests.router.audit.services import Service
 
 VERIFIER = Path(__file__).parents[3] / "docs" / "verify_bundle.py"
 
@@ -157,6 +169,38 @@ def run(bundle: Path, key: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(program, capture_output=True, text=True, check=False, timeout=60)
 
 
+def box_key_pem(file: Path) -> str:
+    public = read_private_key(file).public_key()
+    return public.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo).decode()
+
+
+@pytest.mark.parametrize("form", ["pem", "vkey"])
+def test_the_stand_alone_verifier_knows_certificates(
+    folder: LogFolder, tmp_path: Path, form: str
+) -> None:
+    """Of a lasting key of P-256, as KMS has it, over a key that signs for a day."""
+    service, bundle, key = Service(), tmp_path / "bundle.json", tmp_path / "lasting.pem"
+    head, entropy = published(folder)[-1], Random(5).randbytes
+
+    def signed(at: float) -> None:
+        signer = Signing("eu-1", service, entropy, at).signer
+        proof = prove_request(folder, "r3", signer.checkpoint(head.size, head.root))
+        bundle.write_bytes(proof.to_json())
+
+    public = service.key.public_key()
+    pem = public.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo).decode()
+    key.write_text(pem if form == "pem" else service.public().vkey("eu-1"))
+    assert read_public_key(key.read_text()) == service.public()
+    signed(START)
+    assert run(bundle, key).returncode == 0
+    signed(START - 2 * LIFETIME)
+    assert "had ended before" in run(bundle, key).stderr
+    signed(START)
+    other = Service(ec.derive_private_key(8, ec.SECP256R1())).public()
+    key.write_text(other.vkey("eu-1"))
+    assert "not signed by this key" in run(bundle, key).stderr
+
+
 def test_the_stand_alone_verifier_agrees(folder: LogFolder, tmp_path: Path) -> None:
     assert len(VERIFIER.read_text().splitlines()) <= 100
     bundle, key = tmp_path / "bundle.json", tmp_path / "public.vkey"
@@ -173,6 +217,9 @@ def test_the_stand_alone_verifier_agrees(folder: LogFolder, tmp_path: Path) -> N
         assert old in good
         bundle.write_text(good.replace(old, new, 1))
         assert run(bundle, key).returncode == 1
-    bundle.write_text(good)
+    for point in (box_key_pem(folder.path.parents[1] / "log.key"), key.read_text()):
+        bundle.write_text(good)
+        key.write_text(point)
+        assert run(bundle, key).returncode == 0
     key.write_text(Signer("eu-1", Ed25519PrivateKey.generate()).public.vkey("eu-1"))
     assert "not signed by this key" in run(bundle, key).stderr

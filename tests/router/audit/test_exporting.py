@@ -26,7 +26,7 @@ async def test_one_event_per_request_that_ended_and_none_for_heartbeats(found: l
     ended = [one.row.request for one in found if one.row is not None]
     assert ended == ["q1", "q2", "q3", "q4", "q5"]
     others = {one.kind for one in found if one.row is None}
-    assert others == {"administration"}
+    assert others == {"administration", "key"}
     assert len({one.record for one in found}) == len(found)
 
 

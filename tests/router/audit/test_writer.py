@@ -12,7 +12,7 @@ from router.audit.commands import run_show
 from router.audit.entry import Entry, SegmentStart, entry_line, stand_in
 from router.audit.errors import LogUnavailable
 from router.audit.layout import Folder, LogFolder
-from router.audit.note import load_signer
+from router.audit.note import Signer, load_signer
 from router.audit.receipt import Receipt
 from router.audit.tree import Frontier, leaf_hash
 from router.audit.verify import verify
@@ -31,7 +31,11 @@ START = SegmentStart("eu-1", 0, 0.0, (), NONCE)
 
 def writer(box: LogBox, disk: QuickDisk) -> Writer:
     folder = LogFolder(box.folder / "eu-1")
-    return Writer(folder, disk, load_signer(box.key_file, "eu-1"), Frontier(), None)
+    return Writer(folder, disk, Frontier(), None)
+
+
+def signer(box: LogBox) -> Signer:
+    return load_signer(box.key_file, "eu-1")
 
 
 def segment(box: LogBox, first: int) -> bytes:
@@ -40,13 +44,13 @@ def segment(box: LogBox, first: int) -> bytes:
 
 def test_a_batch_is_lines_hashes_and_one_signed_head(box: LogBox) -> None:
     one = writer(box, QuickDisk())
-    written = one.write(Batch(LINES[:3], START))
+    written = one.write(Batch(LINES[:3], START), signer(box))
     assert (written.first, one.size) == (0, 4)
     assert written.checkpoint.signed_by([box.key])
     assert segment(box, 0).split(b"\n")[1:-1] == LINES[:3]
     assert list(written.leaves[1:]) == [leaf_hash(line) for line in LINES[:3]]
     later = SegmentStart("eu-1", 4, 0.0, (), NONCE)
-    assert one.write(Batch(LINES[3:4], later, publish=True)).first == 4
+    assert one.write(Batch(LINES[3:4], later, publish=True), signer(box)).first == 4
     assert segment(box, 4).split(b"\n")[1:-1] == LINES[3:4]
     assert (box.folder / "eu-1" / "checkpoint").exists()
     one.close()
@@ -55,12 +59,12 @@ def test_a_batch_is_lines_hashes_and_one_signed_head(box: LogBox) -> None:
 def test_lines_are_synced_before_anything_is_signed_or_told(box: LogBox) -> None:
     disk = FaultyDisk()
     one = writer(box, disk)
-    one.write(Batch(LINES[:1], START))
+    one.write(Batch(LINES[:1], START), signer(box))
     disk.calls.clear()
-    one.write(Batch(LINES[1:2]))
+    one.write(Batch(LINES[1:2]), signer(box))
     assert disk.calls == ["write", "sync", "write"]
     disk.calls.clear()
-    one.write(Batch(LINES[2:3], publish=True))
+    one.write(Batch(LINES[2:3], publish=True), signer(box))
     published = ["sync", "open", "write", "sync", "replace", "write"]
     assert disk.calls == ["write", "sync", "write", *published]
     one.close()
@@ -68,20 +72,20 @@ def test_lines_are_synced_before_anything_is_signed_or_told(box: LogBox) -> None
 
 def test_the_first_batch_starts_a_segment(box: LogBox) -> None:
     with pytest.raises(LogUnavailable):
-        writer(box, QuickDisk()).write(Batch(LINES[:1]))
+        writer(box, QuickDisk()).write(Batch(LINES[:1]), signer(box))
 
 
 def test_nothing_is_retried_after_an_error(box: LogBox) -> None:
     disk = FaultyDisk()
     one = writer(box, disk)
-    one.write(Batch(LINES[:1], START))
+    one.write(Batch(LINES[:1], START), signer(box))
     disk.fault = dies_at(0)
     with pytest.raises(Died):
-        one.write(Batch(LINES[1:2]))
+        one.write(Batch(LINES[1:2]), signer(box))
     disk.fault = lambda _name, _number: None
     before = list(disk.calls)
     with pytest.raises(LogUnavailable):
-        one.write(Batch(LINES[1:2]))
+        one.write(Batch(LINES[1:2]), signer(box))
     assert disk.calls == before
     one.close()
 

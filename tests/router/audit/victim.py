@@ -13,7 +13,8 @@ from pathlib import Path
 import orjson
 
 from router.audit.entry import Entry, Interned
-from router.audit.log import AuditLog, LogSettings
+from router.audit.log import AuditLog
+from router.audit.settings import LogSettings
 from tests.router.audit.faultydisk import FaultyDisk, killed_at
 
 
