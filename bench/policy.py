@@ -34,7 +34,7 @@ from policies.compiled import Compiled
 from policies.conditions import AllOf, Candidate, Condition, Is
 from policies.eligibility import judge
 from policies.engine import Ask, decide
-from policies.judging import Judge
+from policies.judging import Judge, Place
 from policies.model import Grant, Policy, Rule, Tenant
 from policies.timed import always
 from regions.catalog import Catalog
@@ -46,7 +46,6 @@ NOW = 1_800_000_000.0
 NAMES = ("data", "user", "sector", "consent", "project")
 VALUES = tuple(f"v{n}" for n in range(40))
 GOAL = 15.0
-Place = tuple[Candidate, Endpoint, Footprint]
 
 
 @dataclass(frozen=True)
@@ -122,7 +121,7 @@ def condition(applies: bool, world: World, rnd: Random) -> Condition:
     return AllOf(tuple(parts))
 
 
-def places_of(world: World, catalog: Catalog, rnd: Random) -> list[Place]:
+def places_of(world: World, catalog: Catalog, rnd: Random) -> tuple[Place, ...]:
     """Endpoints in one to three regions each, half of them in the EU."""
     atlas = catalog.atlas
     everywhere = [r for r in atlas.regions if r.partition.is_open]
@@ -135,7 +134,7 @@ def places_of(world: World, catalog: Catalog, rnd: Random) -> list[Place]:
         footprint = Footprint(where, kept, Countries.of({r.country for r in chosen}))
         endpoint = Endpoint(f"e{n}", "vllm", "self", "m", source=chosen[0].id)
         found.append((Candidate(endpoint.name, "m", "self", Tier.LARGE), endpoint, footprint))
-    return found
+    return tuple(found)
 
 
 def asks_of(world: World, count: int, rnd: Random) -> list[Ask]:
@@ -205,7 +204,7 @@ def compared(
     policy: Policy,
     compiled: Compiled,
     judges: Judge,
-    places: Sequence[Place],
+    places: tuple[Place, ...],
     asks: Sequence[Ask],
     region: str,
 ) -> tuple[float, float]:

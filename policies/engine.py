@@ -17,6 +17,7 @@ A rule only ever narrows: its sets are intersected, its assurances and obligatio
 from __future__ import annotations
 
 from collections.abc import Iterator
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -88,7 +89,7 @@ class Allowed(NamedTuple):
     require: frozenset[str] = frozenset()
     obligations: Obligations = NO_OBLIGATIONS
     prefer: frozenset[Preference] = frozenset()
-    applied: frozenset[Applied] = frozenset()
+    applied: AbstractSet[Applied] = frozenset()
     good_until: float | None = None
 
     @property
@@ -115,7 +116,6 @@ class Decision(NamedTuple):
     """
 
     ask: Ask
-    facts: Attributes
     common: Allowed
     pending: tuple[Rule, ...]
     dry_run: tuple[str, ...]
@@ -124,13 +124,21 @@ class Decision(NamedTuple):
     now: float
     good_until: float | None
 
+    @property
+    def facts(self) -> Attributes:
+        """Everything known of the request, made anew at each call."""
+        return self.ask.facts
+
     def allowed(self, candidate: Candidate) -> Allowed:
         """What holds for this candidate: a pure function of it."""
         result = self.common
+        if not self.pending:
+            return result
+        facts = self.facts
         for rule in self.pending:
-            truth = rule.condition.truth(self.facts, candidate)
+            truth = rule.condition.truth(facts, candidate)
             if truth is not Truth.FALSE:
-                result = narrowed(result, rule, self.facts, truth, self.now)
+                result = narrowed(result, rule, facts, truth, self.now)
         return result
 
     @property
@@ -142,7 +150,8 @@ class Decision(NamedTuple):
     def unknowns(self) -> tuple[str, ...]:
         """The attributes whose silence made a rule apply, sorted."""
         common = {name for one in self.common.applied for name in one.unknown}
-        later = {n for rule in self.pending for n in open_attributes(rule.condition, self.facts)}
+        facts = self.facts if self.pending else Attributes()
+        later = {n for rule in self.pending for n in open_attributes(rule.condition, facts)}
         return tuple(sorted(common | later))
 
     def is_good(self, at: float) -> bool:
@@ -176,7 +185,6 @@ def decide(policy: Policy, ask: Ask, now: float) -> Decision:
     denied = "no_grant" if grant is None else ""
     return Decision(
         ask,
-        facts,
         common,
         tuple(pending),
         tuple(sorted(dry)),

@@ -15,7 +15,7 @@ class Asked:
 
     `hits[v]`: rules that value `v` satisfies; `bars[v]`: rules that it makes false;
     `positive` and `negative`: all rules that ask for a value, or for its absence;
-    `others`: rules that don't ask.
+    `others`: rules that don't ask; `known`: the masks of states seen, at most `bound` of them.
     """
 
     hits: dict[str, int] = field(default_factory=dict)
@@ -23,6 +23,8 @@ class Asked:
     positive: int = 0
     negative: int = 0
     others: int = 0
+    known: dict[State, tuple[int, int]] = field(default_factory=dict)
+    bound: int = 0
 
     def add(self, bit: int, values: Iterable[str], negated: bool) -> None:
         """A rule asks for one of these values, or (negated) for none of them."""
@@ -34,22 +36,29 @@ class Asked:
         else:
             self.positive |= bit
 
-    def freeze(self, everything: int) -> None:
+    def freeze(self, everything: int, bound: int = 0) -> None:
         """Derive what depends on all rules, after the last `add`."""
         self.others = everything & ~(self.positive | self.negative)
+        self.bound = bound
+
+    def look(self, state: State) -> tuple[int, int]:
+        """`masks`, remembered in `known`."""
+        if len(self.known) >= self.bound:
+            self.known.clear()
+        found = self.known[state] = self.masks(state)
+        return found
 
     def masks(self, state: State) -> tuple[int, int]:
-        """Rules this attribute doesn't make false, and those it makes true."""
+        """Rules this attribute doesn't make false, and those it leaves open."""
         hit = 0
         hits = self.hits
         for value in state.values:
             if value in hits:
                 hit |= hits[value]
-        absent = self.negative and self.negative & ~self._barred(state)
+        absent = self.negative & ~self._barred(state)
         if state.closed:
-            both = self.others | hit | absent
-            return both, both
-        return self.others | self.positive | absent, self.others | hit
+            return self.others | hit | absent, 0
+        return self.others | self.positive | absent, self.positive & ~hit | absent
 
     def _barred(self, state: State) -> int:
         barred = 0

@@ -1,7 +1,7 @@
 """The endpoints of a snapshot's models, judged for calls alike: what step 6 remembers.
 
 A verdict depends on the decision, the footprint, what the call needs, and the time. It is kept
-under all of them: under the decision's facts and the call's shape, until the first of decision,
+under all of them: under what was decided about and the call's shape, until the first of decision,
 footprint and assurances ends. What a body says beyond its shape is asked every time.
 """
 
@@ -12,10 +12,10 @@ from collections.abc import Callable, Iterator
 from math import inf
 from typing import Final, NamedTuple
 
-from policies.attributes import Attributes
 from policies.conditions import Candidate
 from policies.eligibility import Excluded
-from policies.judging import Judge
+from policies.engine import Ask as DecisionAsk
+from policies.judging import Judge, Place
 from regions.footprints.parameters import refusals
 from regions.model import Call, Endpoint, Footprint, Tier
 from router.providers.base import Ask, Provider
@@ -24,7 +24,6 @@ from router.types import Admitted, Candidacy, Classified, Filtered, Graded, Left
 
 BELOW: Final = "tier_below_grade"
 Need = tuple[str, str]
-Place = tuple[Candidate, Endpoint, Footprint]
 
 
 class _Model(NamedTuple):
@@ -43,10 +42,10 @@ class _Model(NamedTuple):
 class _Verdicts(NamedTuple):
     """Verdicts of one kind of request, good from `since` until `until`, epoch seconds.
 
-    `facts` is the decision's own object: kept, so that its id is no other's.
+    `ask` is the decision's own object: kept, so that its id is no other's.
     """
 
-    facts: Attributes
+    ask: DecisionAsk
     since: float
     until: float
     eligible: tuple[Candidacy, ...]
@@ -80,21 +79,21 @@ class Field:
         decided = graded.decided
         classified = decided.classified
         admitted = classified.admitted
-        call, now, facts = admitted.call, decided.decision.now, decided.decision.facts
+        call, now, asked = admitted.call, decided.decision.now, decided.decision.ask
         model = self._model(admitted.asked.model)
         if call.unknown or call.places or self._looked_at(model, admitted):
             return self._afresh(graded, model, None)
         room = bisect_left(model.windows, classified.prompt_tokens)
         shape = (admitted.asked.model, call.surface, call.movers, call.features, room, graded.floor)
-        key = (id(facts), shape)
+        key = (id(asked), shape)
         known = self._verdicts.get(key)
-        if known is not None and known.facts is facts and known.since <= now < known.until:
+        if known is not None and known.ask is asked and known.since <= now < known.until:
             return Filtered(graded, known.eligible, known.excluded)
         found = self._afresh(graded, model, shape)
         if len(self._verdicts) >= self._bound:
             self._verdicts.clear()
         until = self._until(graded, model)
-        self._verdicts[key] = _Verdicts(facts, now, until, found.eligible, found.excluded)
+        self._verdicts[key] = _Verdicts(asked, now, until, found.eligible, found.excluded)
         return found
 
     def _model(self, name: str) -> _Model:
@@ -135,10 +134,10 @@ class Field:
         """Judge; what a call needs is remembered by its shape, unless a body is in the way."""
         decided = graded.decided
         call, now = decided.classified.admitted.call, decided.decision.now
-        places = [
+        places: tuple[Place, ...] = tuple(
             (candidate, endpoint, self._footprint(self.snapshot, endpoint, call, now))
             for candidate, endpoint in model.candidates
-        ]
+        )
         verdicts = self._judge.judge_all(decided.decision, places, now)
         eligible: list[Candidacy] = []
         excluded: list[Left] = []

@@ -18,7 +18,7 @@ from regions.footprints.parameters import examine
 from regions.health import Standing
 from router import deciding
 from router.admission import Concurrency, parse
-from router.auth import Principal
+from router.auth import Home, Principal
 from router.classifying import suite_of
 from router.eligible import Filter
 from router.errors import RequestError
@@ -48,6 +48,9 @@ class Question:
     """What is asked about.
 
     Attributes:
+        tenant: whose request it is; with a `key` that key's own, or the same.
+        key: the id of the key it comes with, from the keys file: never the key itself. The
+            key's app and attributes are in force.
         model: the public model name; with a `body`, that body's own when `None`.
         said: attribute → values, as a client's headers claim them.
         body: a request body as bytes; without one a plain short chat.
@@ -55,7 +58,7 @@ class Question:
         tier: the tier asked for at least.
     """
 
-    tenant: str
+    tenant: str | None
     at: float
     model: str | None = None
     app: str | None = None
@@ -63,6 +66,7 @@ class Question:
     body: bytes | None = None
     tier: str | None = None
     purpose: Purpose = Purpose.INTERACTIVE
+    key: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +96,7 @@ def consider(snapshot: Snapshot, question: Question, surface: Surface | None = N
     """Decide about a request without sending it.
 
     Raises:
-        RequestError: the request itself is wrong: its body, an attribute, the tier.
+        RequestError: the request itself is wrong: its key, its body, an attribute, the tier.
     """
     admitted = _admitted(snapshot, question, surface or ChatCompletions())
     home = deciding.elsewhere(admitted.authenticated)
@@ -127,7 +131,7 @@ def _admitted(snapshot: Snapshot, question: Question, surface: Surface) -> Admit
     raw = _body(question)
     body = parse(raw)
     asked = surface.read(body)
-    principal = Principal("hypothetical", question.tenant, question.app)
+    principal = _principal(snapshot, question)
     arrival = Arrival(
         _exchange(question, surface),
         "hypothetical",
@@ -141,6 +145,23 @@ def _admitted(snapshot: Snapshot, question: Question, surface: Surface) -> Admit
     known = Authenticated(arrival, principal, effective_now(question.at, None))
     lease = Concurrency(1).enter(principal.key, None)
     return Admitted(known, raw, body, asked, examine(surface.name, body), lease)
+
+
+def _principal(snapshot: Snapshot, question: Question) -> Principal:
+    """Who asks: the holder of the key, or whom the question names."""
+    if question.key is None:
+        return Principal("hypothetical", question.tenant or "", question.app)
+    holder = snapshot.keys.held(question.key, question.at)
+    if isinstance(holder, Home):
+        message = f"key `{holder.key}` belongs to the router at {holder.url} in {holder.region}"
+        raise RequestError("misdirected", message)
+    if holder.role == "auditor":
+        raise RequestError("role_not_allowed", "an auditor's key reads records and sends none")
+    for named, own in ((question.tenant, holder.tenant), (question.app, holder.app)):
+        if named is not None and named != own:
+            message = f"key `{holder.key}` is of `{own}`, not of `{named}`; leave that one out"
+            raise RequestError("invalid_request", message)
+    return holder
 
 
 def _body(question: Question) -> bytes:

@@ -161,9 +161,9 @@ class Scribe:
         }
 
     def _allowed(self, decision: Decision) -> Interned:
-        facts = decision.facts
+        ask = decision.ask
         return self._alike(
-            ("allowed", id(facts)), (facts, decision.common), lambda: self._sets(decision)
+            ("allowed", id(ask)), (ask, decision.common), lambda: self._sets(decision)
         )
 
     def _sets(self, decision: Decision) -> Interned:

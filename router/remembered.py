@@ -121,8 +121,8 @@ class _OfSnapshot:
             _kept(self._decisions, key, found)
         if found.now == now:
             return found
-        ask, facts, common, pending, dry, denied, digest, _, until = found
-        return Decision(ask, facts, common, pending, dry, denied, digest, now, until)
+        ask, common, pending, dry, denied, digest, _, until = found
+        return Decision(ask, common, pending, dry, denied, digest, now, until)
 
 
 def _kept(memory: dict[K, V], key: K, value: V) -> V:

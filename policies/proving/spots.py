@@ -96,7 +96,7 @@ def excluded(
     every = Boundary(atlas, (1 << len(atlas)) - 1, (1 << len(atlas)) - 1)
     asked = NO_OBLIGATIONS if obligation is None else NO_OBLIGATIONS.add(obligation)
     allowed = Allowed(every, every, Countries.any(), require, asked)
-    decision = Decision(Ask(""), Ask("").facts, allowed, (), (), "", "", now, None)
+    decision = Decision(Ask(""), allowed, (), (), "", "", now, None)
     # The router's place is in the spot's own mask: any region stands for it here.
     region = atlas.regions[0].id
     verdict = judge(decision, spot.candidate, spot.endpoint, spot.footprint, region, now)

@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 
 @click.command("decide")
 @click.option("--config", "config", metavar="FILE", help="Configuration file.")
-@click.option("--tenant", required=True, metavar="NAME", help="Whose request it is.")
+@click.option("--tenant", metavar="NAME", help="Whose request it is.")
+@click.option("--key", "key", metavar="ID", help="The id of the key it comes with, not the key.")
 @click.option("--app", metavar="NAME", help="The app that sends it.")
 @click.option("--model", metavar="NAME", help="The model asked for; else the body's own.")
 @click.option("--attr", "attributes", metavar="NAME=VALUE", multiple=True,
@@ -37,7 +38,8 @@ if TYPE_CHECKING:
 @failing
 def command(  # noqa: PLR0913, PLR0917 - click gives each option its own parameter
     config: str | None,
-    tenant: str,
+    tenant: str | None,
+    key: str | None,
     app: str | None,
     model: str | None,
     attributes: tuple[str, ...],
@@ -55,6 +57,7 @@ def command(  # noqa: PLR0913, PLR0917 - click gives each option its own paramet
     Examples:
       domicile decide --tenant clinic --model assistant --attr data_class=health
       domicile decide --tenant clinic --body request.json --at 2028-01-01 --json
+      domicile decide --key clinic-crm --model assistant
 
     \b
     Exit codes: 0 it would be sent, 3 it would be refused: the code says why,
@@ -65,11 +68,13 @@ def command(  # noqa: PLR0913, PLR0917 - click gives each option its own paramet
     from router.hypothetical import Question, consider
     from router.loading import load_snapshot
 
+    if tenant is None and key is None:
+        raise click.UsageError("give `--tenant NAME`, or `--key ID` of a key in the keys file")
     if model is None and body is None:
         raise click.UsageError("give `--model NAME`, or `--body FILE` with a `model` in it")
     snapshot = load_snapshot(find(config, os.environ), os.environ, at)
     raw = body.read_bytes() if body is not None else None
-    question = Question(tenant, at, model, app, _said(attributes), raw, tier)
+    question = Question(tenant, at, model, app, _said(attributes), raw, tier, key=key)
     try:
         found = consider(snapshot, question)
     except RequestError as error:

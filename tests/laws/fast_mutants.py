@@ -2,102 +2,143 @@
 
 from __future__ import annotations
 
-from policies import compiled, judging, masks
+from policies import compiled, folding, judging, masks
 from tests.laws.mutants import Mutant
 
 _ALL = judging.Judge.judge_all
+_ROW = judging.Judge._row
 
 FAST = (
     Mutant(
         "fast: open is false",
         masks.Asked.masks,
-        "self.others | self.positive | absent",
-        "self.others | hit | absent",
+        "return self.others | self.positive | absent",
+        "return self.others | hit | absent",
     ),
     Mutant(
         "fast: open is true",
         masks.Asked.masks,
-        "absent, self.others | hit",
-        "absent, self.others | self.positive",
+        "self.positive & ~hit | absent",
+        "0",
     ),
     Mutant("fast: bars are ignored", masks.Asked._barred, "barred |=", "barred ="),
     Mutant(
         "fast: absence is not knowledge",
         masks.Asked.masks,
-        "both = self.others | hit | absent",
-        "both = self.others | hit",
+        "return self.others | hit | absent, 0",
+        "return self.others | hit, 0",
     ),
     Mutant(
         "fast: unasked values pass",
+        masks.Asked.masks,
+        "return self.others | hit | absent, 0",
+        "return self.others | self.positive | absent, 0",
+    ),
+    Mutant(
+        "fast: masks of another state",
         compiled.Compiled._masks,
-        "asked.others, asked.hits",
-        "asked.others | asked.positive, asked.hits",
+        "asked.known.get(state)",
+        "next(iter(asked.known.values()), None)",
     ),
     Mutant(
         "fast: ∪ for ∩ over attributes",
         compiled.Compiled._masks,
-        "possible &= here",
-        "possible |= here",
+        "possible &= maybe",
+        "possible |= maybe",
     ),
     Mutant(
-        "fast: complex conditions are masks", compiled.Compiled._looked_at, "if left:", "if False:"
+        "fast: silence is closed",
+        compiled.Compiled._masks,
+        "states.get(name, OPEN)",
+        "states.get(name, OPEN)._replace(closed=True)",
+    ),
+    Mutant("fast: tenants are not asked for", compiled.Compiled._own, "possible &= maybe", "pass"),
+    Mutant(
+        "fast: complex conditions are masks",
+        compiled.Compiled._looked_at,
+        "left = possible & self._complex",
+        "left = 0",
     ),
     Mutant(
         "fast: complex false rules apply", compiled.Compiled._looked_at, "possible &= ~bit", "pass"
     ),
     Mutant(
         "fast: candidate rules for everybody",
-        compiled.Compiled._decide,
-        "possible & self._candidate & ~certain & ~dry",
+        compiled.Compiled.decide,
+        "possible & self._candidate & unsure & ~dry",
         "0",
     ),
     Mutant(
-        "fast: trials apply", compiled.Compiled._decide, "dry = possible & stretch.dry", "dry = 0"
+        "fast: trials apply", compiled.Compiled.decide, "dry = possible & stretch.dry", "dry = 0"
     ),
     Mutant(
         "fast: forget pending ends",
-        compiled.Compiled._decide,
-        "earliest([good_until, *untils])",
+        compiled.Compiled.decide,
+        "sooner(good_until, stretch.folding.good_until(pending))",
         "good_until",
     ),
     Mutant(
         "fast: forget trials' ends",
-        compiled.Compiled._decide,
+        compiled.Compiled.decide,
         "sooner(common.good_until, stretch.dry_until)",
         "common.good_until",
     ),
-    Mutant(
-        "fast: ∪ for ∩ on process",
-        compiled.Compiled._fold,
-        "process &= rule.process[0]",
-        "process |= rule.process[0]",
-    ),
+    Mutant("fast: ∪ for ∩ on process", folding.Axis.met, "both &= here", "both |= here"),
+    Mutant("fast: ∪ for ∩ by rule", folding.Axis.met, "both &= own", "both |= own"),
+    Mutant("fast: boundaries of all rules", folding.Axis.met, "if applying & rules:", "if True:"),
     Mutant(
         "fast: possible for sure",
-        compiled.Compiled._fold,
-        "process &= rule.process[0]",
-        "process &= rule.process[1]",
+        folding.Folding._bound,
+        "Boundary(self._atlas, sure, possible)",
+        "Boundary(self._atlas, possible, possible)",
+    ),
+    Mutant(
+        "fast: sure for possible",
+        folding.Folding._bound,
+        "Boundary(self._atlas, sure, possible)",
+        "Boundary(self._atlas, sure, sure)",
+    ),
+    Mutant(
+        "fast: one boundary for all",
+        folding.Folding._bound,
+        "self._bounds.get(both)",
+        "next(iter(self._bounds.values()), None)",
     ),
     Mutant(
         "fast: retain is process",
-        compiled.Compiled._fold,
-        "kept = self._bound(retain, retain_may)",
-        "kept = within",
+        folding.Folding.folded,
+        "else self._bound(retain)",
+        "else within",
+    ),
+    Mutant(
+        "fast: process is retain",
+        folding.Folding.folded,
+        "if retain == process",
+        "if retain & 1 == process & 1",
     ),
     Mutant(
         "fast: drop a rule",
-        compiled.Compiled._fold,
-        "left = applying",
-        "left = applying & (applying - 1)",
+        folding.Folding.folded,
+        "demanding = applying & self._demanding",
+        "demanding = applying & self._demanding & (applying - 1)",
     ),
-    Mutant("fast: lose operators", compiled._met, "operate &= rule.operate", "pass"),
+    Mutant("fast: lose operators", folding.Folding._demanded, "operate &= rule.operate", "pass"),
+    Mutant(
+        "fast: lose ends",
+        folding.Folding._demanded,
+        "sooner(until, rule.good_until)",
+        "until",
+    ),
     Mutant(
         "fast: lose obligations",
-        compiled._obligations,
+        folding._obligations,
         "result.add(obligation)",
         "NO_OBLIGATIONS.add(obligation)",
     ),
-    Mutant("fast: lose reasons", compiled.Compiled._reasons, "if not unknown >> n & 1", "if False"),
+    Mutant(
+        "fast: lose reasons", folding.Folding.reasons, "bits(known)", "bits(known & (known - 1))"
+    ),
+    Mutant("fast: know everything", compiled.Compiled._common, "if unknown:", "if False:"),
     Mutant(
         "fast: one memory for all times",
         compiled.Compiled._stretch,
@@ -112,16 +153,21 @@ FAST = (
     ),
     Mutant(
         "fast: memory forgets the tenant",
-        compiled.Compiled.decide,
-        "(ask.tenant, ask.app,",
-        "(ask.app,",
+        compiled.Compiled._common,
+        "key = (ask.tenant, applying)",
+        'key = ("", applying)',
     ),
-    Mutant("fast: memory forgets the purpose", compiled.Compiled.decide, "ask.purpose, *", "*"),
     Mutant(
-        "fast: memory keeps the time",
-        compiled.Compiled.decide,
-        "known.ask is ask and known.now == now",
-        "True",
+        "fast: memory forgets the rules",
+        compiled.Compiled._common,
+        "key = (ask.tenant, applying)",
+        "key = (ask.tenant, 0)",
+    ),
+    Mutant(
+        "fast: memory forgets the purpose",
+        compiled.Compiled._own,
+        "ask.app, ask.purpose)",
+        'ask.app, "interactive")',
     ),
     Mutant(
         "fast: grants of strangers",
@@ -189,26 +235,37 @@ FAST = (
     Mutant(
         "judge: reasons of another boundary", judging.Judge._excluded, "allowed.process.sure,", ""
     ),
-    Mutant("all: unknown process passes", _ALL, " | UNKNOWN_BIT", ""),
-    Mutant("all: process is not looked at", _ALL, "process.mask & elsewhere", "0"),
+    Mutant("all: unknown process passes", _ROW, " | UNKNOWN_BIT", ""),
+    Mutant(
+        "all: process is not looked at",
+        _ROW,
+        "process.mask & (~allowed.process.sure | UNKNOWN_BIT)",
+        "0",
+    ),
     Mutant(
         "all: retain is not looked at",
-        _ALL,
-        "or footprint.retain.mask & retain",
+        _ROW,
+        "or footprint.retain.mask & ~allowed.retain.sure",
         "",
     ),
     Mutant(
         "all: operate is not looked at",
-        _ALL,
-        "or footprint.operate.mask & operate",
+        _ROW,
+        "or footprint.operate.mask & ~allowed.operate.mask",
         "",
     ),
     Mutant("all: the router is nowhere", _ALL, "or self._router & ~inside.sure", ""),
     Mutant(
         "all: facts hold for ever",
+        _ROW,
+        "lapsed = ends is not None and now >= ends",
+        "lapsed = False",
+    ),
+    Mutant(
+        "all: facts hold once looked at",
         _ALL,
-        "ends is not None and now >= ends",
-        "False",
+        "or now >= seats.until",
+        "",
     ),
     Mutant(
         "all: candidates share the common part",
@@ -223,17 +280,16 @@ FAST = (
         "",
     ),
     Mutant("all: assurances are not asked for", _ALL, "or allowed.require", ""),
-    Mutant(
-        "all: reasons of another bound",
-        judging.Judge._table,
-        "table = self._tables.get(bounds)",
-        "bounds = (0, 0, 0)\n    table = self._tables.get(bounds)",
-    ),
+    Mutant("all: assurances don't end", _ROW, "if endpoint.assurances", "if False"),
+    Mutant("all: reasons of another bound", _ALL, "(inside.sure, ", "(0, "),
+    Mutant("all: reasons of another retain", _ALL, "allowed.retain.sure, ", "0, "),
+    Mutant("all: reasons of another operator", _ALL, "allowed.operate.mask, ", "0, "),
     Mutant("all: eligible for ever", _ALL, "sooner(until, ends)", "until"),
+    Mutant("all: eligible without ends", _ALL, "until if ends is None", "None if ends is None"),
     Mutant(
-        "all: reasons of another footprint",
+        "all: reasons of other places",
         _ALL,
-        "table.get(id(footprint))\n            if known is None or known[0] is not footprint:",
-        "next(iter(table.values()), None)\n            if known is None:",
+        "id(places))",
+        "0)",
     ),
 )

@@ -79,5 +79,6 @@ def test_tenants_without_a_grant_are_not_remembered_for_ever() -> None:
         ask = make_ask(Random(n), world, tenant=f"stranger-{n}")
         assert compiled.decide(ask, 50.0).denied == "no_grant"
     stretch = compiled._stretch(50.0)
-    assert len(stretch.memory) <= 8
+    assert len(stretch.folded) <= 8
+    assert len(compiled._owns) <= 8
     assert set(stretch.grants) <= set(TENANTS)

@@ -7,14 +7,14 @@ from random import Random
 
 from policies.conditions import CandidateIs
 from policies.eligibility import judge
-from policies.engine import decide
+from policies.engine import Decision, decide
 from policies.judging import Judge
 from policies.model import Grant, Rule, Tenant
 from policies.obligations import TierRange, ZeroRetention
 from policies.timed import always
 from regions.countries import Countries
 from regions.model import Tier
-from tests.laws.worlds import NOWS, TENANTS, World, chance, law, make_ask, make_world
+from tests.laws.worlds import COUNTRIES, NOWS, TENANTS, World, chance, law, make_ask, make_world
 
 AT_ODDS = (TierRange(Tier.SMALL, Tier.SMALL), TierRange(Tier.LARGE, Tier.LARGE))
 
@@ -51,6 +51,8 @@ def nearly_open(rnd: Random, world: World) -> World:
 
 def compare(world: World, rnd: Random) -> None:
     fast = Judge(world.atlas, world.router, remembered=4)
+    many = tuple((p.candidate, p.endpoint, p.footprint) for p in world.places)
+    few = many[1:]
     for _ in range(4):
         now = rnd.choice(NOWS)
         decision = decide(world.policy, make_ask(rnd, world), now)
@@ -58,9 +60,22 @@ def compare(world: World, rnd: Random) -> None:
             later = rnd.choice([now, rnd.choice(NOWS)])
             args = (decision, place.candidate, place.endpoint, place.footprint)
             assert fast.judge(*args, later) == judge(*args, world.router, later)
-        many = [(p.candidate, p.endpoint, p.footprint) for p in world.places]
-        expected = [judge(decision, *one, world.router, now) for one in many]
-        assert fast.judge_all(decision, many, now) == expected
+        for at, places in ((now, many), (now, few), (rnd.choice(NOWS), many)):
+            for one in (decision, narrower(rnd, decision, world)):
+                expected = [judge(one, *place, world.router, at) for place in places]
+                assert fast.judge_all(one, places, at) == expected
+
+
+def narrower(rnd: Random, decision: Decision, world: World) -> Decision:
+    """Less of one axis, the router's own place kept: the same places are judged differently."""
+    common, axis = decision.common, rnd.choice(("process", "retain", "operate"))
+    country = rnd.choice(COUNTRIES)
+    if axis == "operate":
+        only = common.operate & Countries.of([country])
+        return decision._replace(common=common._replace(operate=only))
+    left = world.atlas.country(country) | world.atlas.one_region(world.router)
+    bound = getattr(common, axis) & left
+    return decision._replace(common=common._replace(**{axis: bound}))
 
 
 test_equal = law(equal)

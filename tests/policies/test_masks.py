@@ -24,8 +24,18 @@ def test_masks_of_one_attribute() -> None:
     asked.add(0b001, ["x"], negated=False)
     asked.add(0b010, ["x"], negated=True)
     asked.freeze(0b111)
-    assert asked.masks(State(frozenset({"x"}), closed=True)) == (0b101, 0b101)
-    assert asked.masks(State(frozenset({"y"}), closed=True)) == (0b110, 0b110)
-    assert asked.masks(State()) == (0b111, 0b100)
-    assert asked.masks(State(frozenset({"x"}), closed=False)) == (0b101, 0b101)
+    assert asked.masks(State(frozenset({"x"}), closed=True)) == (0b101, 0)
+    assert asked.masks(State(frozenset({"y"}), closed=True)) == (0b110, 0)
+    assert asked.masks(State()) == (0b111, 0b011)
+    assert asked.masks(State(frozenset({"x"}), closed=False)) == (0b101, 0)
     assert asked.others == 0b100
+
+
+def test_masks_of_a_state_are_remembered_up_to_a_bound() -> None:
+    asked = Asked()
+    asked.add(0b01, ["x"], negated=False)
+    asked.freeze(0b11, 2)
+    for value in "abcdx":
+        state = State(frozenset({value}), closed=True)
+        assert asked.look(state) == asked.masks(state) == asked.known[state]
+    assert len(asked.known) <= 2

@@ -8,7 +8,7 @@ import pytest
 from router.errors import RequestError
 from router.hypothetical import Considered, Question, consider
 from router.snapshot import Snapshot
-from tests.router.folders import AT, two_continents
+from tests.router.folders import AT, TWO_RULES, two_continents
 
 
 @pytest.fixture(scope="module")
@@ -139,3 +139,56 @@ def test_time_decides_what_is_on_trial(tmp_path: Path) -> None:
     # The rule asks for France, where this router is not.
     assert later.error is not None
     assert later.error.code == "no_router_inside_boundary"
+
+
+A, B, C, D = (letter * 64 for letter in "abcd")
+KEYS = f"""\
+version: 1
+keys:
+  - {{id: shop-crm, sha256: "{A}", tenant: shop, app: crm, attributes: {{staff: yes}}}}
+  - {{id: old, sha256: "{B}", tenant: shop, expires: 2026-01-01}}
+  - {{id: far, sha256: "{C}", home_region: self:iad1, home_url: "https://us.llm.example.com"}}
+  - {{id: watcher, sha256: "{D}", tenant: "*", role: auditor}}
+"""
+
+
+@pytest.fixture(scope="module")
+def keyed(tmp_path_factory: pytest.TempPathFactory) -> Snapshot:
+    rules = TWO_RULES + (
+        "  - {name: staff-at-home, when: {staff: yes}, process_within: DE, because: staff}\n"
+    )
+    box = two_continents(tmp_path_factory.mktemp("keyed"), rules)
+    (box.root / "keys.yaml").write_text(KEYS)
+    return box.snapshot()
+
+
+def by(snapshot: Snapshot, key: str, **more: str) -> Considered:
+    tenant, app = more.get("tenant"), more.get("app")
+    return consider(snapshot, Question(tenant, AT, "assistant", app, {"zone": ["blue"]}, key=key))
+
+
+def test_a_key_gives_its_tenant_app_and_attributes(keyed: Snapshot) -> None:
+    found = by(keyed, "shop-crm")
+    principal = found.decided.classified.admitted.authenticated.principal
+    assert (principal.key, principal.tenant, principal.app) == ("shop-crm", "shop", "crm")
+    assert names(found) == ["fra-large"], "its own attribute `staff` counts"
+    applied = {one.rule: one.unknown for one in found.decided.decision.applied}
+    assert applied["staff-at-home"] == ()
+    assert names(by(keyed, "shop-crm", tenant="shop", app="crm")) == ["fra-large"]
+
+
+@pytest.mark.parametrize(
+    ("key", "more", "code"),
+    [
+        ("nobody", {}, "invalid_api_key"),
+        ("old", {}, "expired_api_key"),
+        ("far", {}, "misdirected"),
+        ("watcher", {}, "role_not_allowed"),
+        ("shop-crm", {"tenant": "clinic"}, "invalid_request"),
+        ("shop-crm", {"app": "other"}, "invalid_request"),
+    ],
+)
+def test_a_key_that_can_not_ask(keyed: Snapshot, key: str, more: dict[str, str], code: str) -> None:
+    with pytest.raises(RequestError) as caught:
+        by(keyed, key, **more)
+    assert caught.value.code == code

@@ -120,6 +120,17 @@ def test_usage(decide: Domicile, words: tuple[str, ...]) -> None:
     assert decide(*words).code == 2
 
 
+def test_a_key_says_whose_request_it_is(decide: Domicile, box: Box) -> None:
+    line = f'{{id: clinic-1, sha256: "{"a" * 64}", tenant: clinic}}'
+    (box.root / "keys.yaml").write_text(f"version: 1\nkeys:\n  - {line}\n")
+    words = ("--model", "assistant", "--json")
+    assert decide("--key", "clinic-1", *words).json == decide("--tenant", "clinic", *words).json
+    other = decide("--key", "clinic-1", "--tenant", "shop", *words)
+    assert other.code == 1
+    assert "key `clinic-1` is of `clinic`, not of `shop`" in other.err
+    assert decide("--key", "none", *words).code == 1
+
+
 def test_nothing_is_written(decide: Domicile, box: Box) -> None:
     before = sorted(box.root.rglob("*"))
     decide("--tenant", "clinic", "--model", "assistant")
