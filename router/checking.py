@@ -6,7 +6,8 @@ Each part is read by itself, so that one fault doesn't hide another:
 3. the policy files; 4. the keys; 5. the log's signing key;
 6. all of it together, as `serve` loads it;
 7. lint over what was loaded, with the places of everything the router writes to;
-8. proofs of every `assert` and `ensure`, with the places of this router and its peers.
+8. proofs of every `assert` and `ensure`, with the places of this router and its peers;
+9. the cases that the configuration names.
 """
 
 from __future__ import annotations
@@ -80,15 +81,18 @@ def check(path: Path, environment: Mapping[str, str], now: float) -> Checked:
         return Checked(tuple(dict.fromkeys(problems)), found)
     together: list[Snapshot] = []
     problems += _tried(lambda: together.append(load_snapshot(path, environment, now)))
-    return _linted(together[0], found, now) if together else Checked(tuple(problems), found)
+    if not together:
+        return Checked(tuple(problems), found)
+    return _judged(together[0], found, path.parent, now)
 
 
-def _linted(snapshot: Snapshot, settings: tuple[Setting, ...], now: float) -> Checked:
-    """7 and 8."""
+def _judged(snapshot: Snapshot, settings: tuple[Setting, ...], base: Path, now: float) -> Checked:
+    """7 to 9."""
     loaded = Loaded(snapshot.policy, snapshot.catalog)
     findings: list[Finding] = []
     problems = list(_tried(lambda: findings.extend(lint(loaded, now, stores(snapshot.config)))))
     problems += _tried(lambda: findings.extend(_proved(loaded, snapshot.config, now)))
+    problems += _tried(lambda: findings.extend(_tested(loaded, snapshot.config, base)))
     problems += [str(one) for one in findings if one.severity is Severity.ERROR]
     return Checked(tuple(problems), settings, snapshot, tuple(findings))
 
@@ -101,6 +105,17 @@ def _proved(loaded: Loaded, config: Config, now: float) -> Iterator[Finding]:
 
     places = (config.router.region, *(peer.region for peer in config.router.peers))
     yield from findings(prove(loaded, now, places))
+
+
+def _tested(loaded: Loaded, config: Config, base: Path) -> Iterator[Finding]:
+    """9. Each case stands for itself: its time and its router are in its file."""
+    files = read_files(config.policies.cases, base)
+    if not files:
+        return
+    from policies.cases import Suite, run
+    from policies.tested import findings
+
+    yield from findings([run(loaded, Suite.parse(file.content, file.name)) for file in files])
 
 
 def stores(config: Config) -> Mapping[str, str]:

@@ -145,10 +145,12 @@ class KeysSection(Strict):
 
 
 class PoliciesSection(Strict):
-    """The baseline files (all that can widen), the rule files, and who must have signed."""
+    """The baseline files (all that can widen), the rule files, the cases that every check and
+    reload run, and who must have signed."""
 
     baseline: tuple[str, ...]
     rules: tuple[str, ...] = ()
+    cases: tuple[str, ...] = ()
     signed_by: tuple[str, ...] = ()
     signatures: Annotated[int, Field(ge=1)] = 1
 

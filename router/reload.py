@@ -2,8 +2,8 @@
 
 1. the digest over all files differs from the serving one's, and stayed the same for two looks, so
    that nothing half-written is taken (SIGHUP skips the wait);
-2. everything `domicile check` does: load, lint, and proofs once they are part of it; what was wrong
-   with the serving one already doesn't stop a new secret from being taken up;
+2. everything `domicile check` does: load, lint, proofs and cases; what lint found wrong with the
+   serving one already doesn't stop a new secret from being taken up;
 3. nothing in it needs a new process; the old compliance keys signed when the keys change;
 4. the files are still the ones that were read;
 5. the swap (see `router.swap`).

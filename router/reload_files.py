@@ -1,8 +1,8 @@
 """Every file a configuration refers to, and one digest over all of them.
 
-The configuration file itself, policies, keys, signatures, accepted drift, and whatever any of them
-names as `file:PATH`. Contents are read through symlinks, so a mounted volume that swaps one (as
-Kubernetes does for secrets and config maps) is noticed like any other change.
+The configuration file itself, policies, cases, keys, signatures, accepted drift, and whatever any
+of them names as `file:PATH`. Contents are read through symlinks, so a mounted volume that swaps
+one (as Kubernetes does for secrets and config maps) is noticed like any other change.
 """
 
 from __future__ import annotations
@@ -57,6 +57,7 @@ def _listed(path: Path) -> list[Path]:
     return [
         *baseline,
         *_matching(config.policies.rules, base),
+        *_matching(config.policies.cases, base),
         base / config.keys.file,
         *_beside(folders, "*.sig"),
         *_beside((folder / FOLDER for folder in folders), "*"),

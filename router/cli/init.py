@@ -21,7 +21,7 @@ router:
   listen: 127.0.0.1:8080
   admin: 127.0.0.1:9090
 keys: {file: keys.yaml}
-policies: {baseline: [baseline/*.yaml], rules: [rules/*.yaml]}
+policies: {baseline: [baseline/*.yaml], rules: [rules/*.yaml], cases: [cases/*.yaml]}
 log: {dir: log, signing_key: file:log.key}
 """
 BASELINE: Final = """\
@@ -57,6 +57,19 @@ rules:
     retain_within: DE
     because: "an example: health data stays in the country"
 """
+CASES: Final = """\
+# Requests and what must come of them; `domicile check` and every reload run them.
+version: 1
+now: 2026-12-01
+router: self:local
+cases:
+  - name: health data stays in Germany
+    request: {tenant: example, model: assistant, headers: {data_class: health}}
+    expect: {endpoints: [local-model], processed_within: DE, retained_within: DE}
+  - name: everything else stays in the EU
+    request: {tenant: example, model: assistant}
+    expect: {endpoints: [local-model], processed_within: EU, retained_within: EU}
+"""
 _KEYS: Final = """\
 # API keys by their SHA-256; `domicile keys new` makes more. The keys themselves are not stored.
 version: 1
@@ -75,8 +88,9 @@ def command(folder: Path, force: bool, as_json: bool) -> None:
     """Write a configuration to start from into DIR, the current folder by default.
 
     \b
-    Writes domicile.yaml, baseline/main.yaml, rules/example.yaml, keys.yaml with
-    one fresh key (shown once), and log.key, the region log's signing key.
+    Writes domicile.yaml, baseline/main.yaml, rules/example.yaml, its cases,
+    keys.yaml with one fresh key (shown once), and log.key, the region log's
+    signing key.
     No file is ever overwritten, with --force neither.
 
     \b
@@ -108,6 +122,7 @@ def _files(digest: str) -> Mapping[str, str]:
         "domicile.yaml": CONFIG,
         "baseline/main.yaml": BASELINE,
         "rules/example.yaml": RULES,
+        "cases/example.cases.yaml": CASES,
         "keys.yaml": _KEYS.format(digest=digest),
     }
 

@@ -67,31 +67,58 @@ def lint(config: str | None, strict: bool, as_json: bool) -> None:
 
 
 @command.command("test")
-@click.argument("files", metavar="CASES...", nargs=-1, required=True, type=_FILE)
+@click.argument("files", metavar="[CASES]...", nargs=-1, type=_FILE)
 @click.option("--config", "config", metavar="FILE", help="Configuration file.")
+@click.option("--covered", is_flag=True, help="Fail when a branch of a rule has no case.")
 @json_option
 @failing
-def test(files: tuple[Path, ...], config: str | None, as_json: bool) -> None:
+def test(files: tuple[Path, ...], config: str | None, covered: bool, as_json: bool) -> None:
     """Run case files against the policy: requests, their world, and what must come of them.
 
     \b
-    Example:
-      domicile policy test cases/health.cases.yaml
+    Without CASES, the files that the configuration lists under `policies.cases`.
 
-    Exit codes: 0 all pass, 1 a case fails or a file can't be read, 2 usage.
+    \b
+    Examples:
+      domicile policy test cases/health.cases.yaml
+      domicile policy test --covered
+
+    \b
+    Exit codes: 0 all pass, 1 a case fails, a file can't be read or (with --covered) a branch
+      has no case, 2 usage.
     """  # noqa: D301
     from policies.cases import Suite, run
+    from policies.tested import uncovered
     from router.config import find
 
-    loaded = _loaded(find(config, os.environ))
-    reports = [(file, run(loaded, Suite.parse(_bytes(file), str(file)))) for file in files]
-    failed = sum(bool(result.problems) for _, report in reports for result in report.results)
+    path = find(config, os.environ)
+    loaded = _loaded(path)
+    texts = _cases(path, files)
+    reports = [(name, run(loaded, Suite.parse(text, name))) for name, text in texts]
+    failed = any(not report.passed for _, report in reports)
+    left = uncovered([report for _, report in reports])
     if as_json:
-        print_json([_report_json(file, report) for file, report in reports])
+        print_json([_report_json(name, report) for name, report in reports])
     else:
-        for file, report in reports:
-            _print_report(file, report)
-    sys.exit(1 if failed else 0)
+        for name, report in reports:
+            _print_report(name, report)
+        if len(reports) > 1:
+            branches = reports[0][1].branches
+            click.echo(f"together: {branches - len(left)} of {branches} branches covered")
+    sys.exit(1 if failed or (covered and left) else 0)
+
+
+def _cases(path: Path, files: Sequence[Path]) -> list[tuple[str, bytes]]:
+    """Name and content of the case files given, else of those the configuration lists."""
+    from router.config import load
+    from router.loading import read_files
+
+    if files:
+        return [(str(file), _bytes(file)) for file in files]
+    listed = read_files(load(path).policies.cases, path.parent)
+    if not listed:
+        raise click.UsageError("name case files, or list them under `policies: {cases: [...]}`")
+    return [(file.name, file.content) for file in listed]
 
 
 @command.command("schema")
@@ -160,9 +187,9 @@ def _bytes(path: Path) -> bytes:
         raise ConfigError(f"can't read `{path}`: {error.strerror}") from None
 
 
-def _report_json(file: Path, report: Report) -> dict[str, object]:
+def _report_json(file: str, report: Report) -> dict[str, object]:
     return {
-        "file": str(file),
+        "file": file,
         "results": [
             {"case": one.name, "place": str(one.mark), "ok": not one.problems,
              "problems": list(one.problems)}
@@ -173,7 +200,7 @@ def _report_json(file: Path, report: Report) -> dict[str, object]:
     }  # fmt: skip
 
 
-def _print_report(file: Path, report: Report) -> None:
+def _print_report(file: str, report: Report) -> None:
     for result in report.results:
         for problem in result.problems:
             click.echo(f"{result.mark}: case `{result.name}`: {problem}")

@@ -4,11 +4,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from router.cli.init import BASELINE, CONFIG, RULES
+from router.cli.init import BASELINE, RULES
+from router.cli.init import CONFIG as WRITTEN
 from router.loading import load_snapshot
 from router.snapshot import Snapshot
 
 AT = 1_796_000_000.0  # 2026-11-29
+CONFIG = WRITTEN.replace(", cases: [cases/*.yaml]", "")  # these are of the policy that init writes
 
 # One router in Frankfurt, peers in Virginia; two fleets in the EU, one in the US, two tenants.
 TWO_CONTINENTS = """\

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from router.checking import check, stores, unread_variables
-from router.cli.init import BASELINE, CONFIG, RULES
+from router.cli.init import BASELINE, RULES
 from router.config import load
-from tests.router.folders import AT, sound, write
+from tests.router.folders import AT, CONFIG, sound, write
 
 
 def test_a_sound_configuration_has_a_snapshot(tmp_path: Path) -> None:
@@ -81,7 +81,7 @@ def test_variables_that_look_as_if_they_worked_are_named(tmp_path: Path) -> None
         ("region: self:local", "region: self:other", "router.region"),
         ("file: keys.yaml", "file: none.yaml", "none.yaml"),
         ("rules/*.yaml", "missing/*.yaml", "matches no file"),
-        ("file:log.key", "env:LOG_KEY", "must be `file:PATH`"),
+        ("file:log.key", "env:LOG_KEY", "only by reference: `file:PATH`"),
     ],
 )
 def test_what_only_shows_in_other_files_is_found_too(
@@ -136,3 +136,31 @@ def test_proofs_join_and_what_is_broken_is_a_problem(tmp_path: Path) -> None:
     (problem,) = check(write(tmp_path, wide + holds.replace("EU", "CH")).config, {}, AT).problems
     assert "error: assert never" in problem
     assert "(assert_broken)" in problem
+
+
+CASE = """\
+now: 2026-12-01
+router: self:local
+cases:
+  - {name: silence, request: {tenant: example, model: assistant}, expect: {endpoints: [%s]}}
+"""
+
+
+def test_cases_join_and_what_fails_is_a_problem(tmp_path: Path) -> None:
+    box = write(
+        tmp_path, config=CONFIG.replace("rules/*.yaml]", "rules/*.yaml], cases: [c/*.yaml]")
+    )
+    (tmp_path / "c").mkdir()
+    case = tmp_path / "c" / "a.yaml"
+    case.write_text(CASE % "local-model")
+    found = check(box.config, {}, AT)
+    assert found.problems == ()
+    assert "cases_ran" in {one.code for one in found.findings}
+    case.write_text(CASE % "other")
+    (problem,) = check(box.config, {}, AT).problems
+    assert problem.startswith("c/a.yaml:4:5: error: case `silence`: endpoints: expected")
+    case.write_text(CASE.replace("expect", "expects"))
+    assert any("c/a.yaml:4" in one for one in check(box.config, {}, AT).problems)
+    case.unlink()
+    (problem,) = check(box.config, {}, AT).problems
+    assert "c/*.yaml" in problem

@@ -187,6 +187,27 @@ async def test_lint_errors_stop_a_reload_unless_they_serve_already(tmp_path: Pat
         assert world.router.live.files.refused != ""
 
 
+async def test_a_case_that_fails_stops_a_reload(tmp_path: Path) -> None:
+    box = sound(tmp_path)
+    text = box.config.read_text()
+    box.config.write_text(text.replace("rules/*.yaml]", "rules/*.yaml], cases: [cases/*.yaml]"))
+    (tmp_path / "cases").mkdir()
+    (tmp_path / "cases" / "health.yaml").write_text(
+        "now: 2026-12-01\nrouter: self:fra1\ncases:\n  - name: health stays in Germany\n"
+        "    request: {tenant: clinic, model: assistant, headers: {data_class: health}}\n"
+        "    expect: {processed_within: DE}\n"
+    )
+    async with watched(box) as world:
+        old = world.router.live.snapshot
+        world.change("rules/example.yaml", "process_within: DE", "process_within: EU")
+        await world.settle()
+        assert world.router.live.snapshot is old
+        assert "case `health stays in Germany`" in world.router.live.files.refused
+        world.change("cases/health.yaml", "processed_within: DE", "processed_within: EU")
+        await world.settle()
+        assert world.router.live.snapshot is not old
+
+
 async def test_what_is_wrong_already_does_not_stop_a_secret(tmp_path: Path) -> None:
     box = write(tmp_path, TWO_CONTINENTS, TWO_RULES, ROUTER)  # lint finds errors in it
     async with watched(box, environment={"DOMICILE_TYPO": "1"}) as world:

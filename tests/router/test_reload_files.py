@@ -27,6 +27,8 @@ def prepared(root: Path) -> Box:
     path = root / "baseline" / "main.yaml"
     named = '{kind: vllm, credentials: "file:token", region: self:par1'
     path.write_text(path.read_text().replace("{kind: vllm, region: self:par1", named))
+    listed = "rules: [rules/*.yaml], cases: [cases/*.yaml]"
+    box.config.write_text(box.config.read_text().replace("rules: [rules/*.yaml]", listed))
     return box
 
 
@@ -41,6 +43,7 @@ def prepared(root: Path) -> Box:
         edit("baseline/accepted-drift/a.yaml.sig", "x"),
         edit("rules/example.yaml", "version: 1"),
         edit("rules/new.yaml", "version: 1"),
+        edit("cases/new.yaml", "x"),
         edit("keys.yaml", "x"),
         edit("token", "b"),
         lambda root: (root / "token").unlink(),

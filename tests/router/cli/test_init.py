@@ -7,7 +7,10 @@ import pytest
 
 from tests.router.cli.conftest import Domicile, Serving
 
-FILES = {"domicile.yaml", "baseline/main.yaml", "rules/example.yaml", "keys.yaml", "log.key"}
+FILES = {
+    "domicile.yaml", "baseline/main.yaml", "rules/example.yaml", "cases/example.cases.yaml",
+    "keys.yaml", "log.key",
+}  # fmt: skip
 
 
 def files(folder: Path) -> dict[str, bytes]:

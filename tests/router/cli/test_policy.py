@@ -1,6 +1,7 @@
 """`domicile policy`: its words and exit codes."""
 
 import json
+import re
 from base64 import b64encode
 from pathlib import Path
 
@@ -57,6 +58,20 @@ def test_cases_pass_or_say_where_they_fail(domicile: Domicile, box: Box) -> None
     assert f"{path}:5:" in ran.out
     (told,) = json.loads(domicile("policy", "test", path, "--config", box.config, "--json").out)
     assert told["results"][0]["ok"] is False
+
+
+def test_the_cases_that_the_configuration_lists(domicile: Domicile, box: Box) -> None:
+    assert domicile("policy", "test", "--config", box.config).code == 2
+    listed = "rules/*.yaml], cases: [cases/*.yaml]"
+    box.config.write_text(box.config.read_text().replace("rules/*.yaml]", listed))
+    (box.root / "cases").mkdir()
+    (box.root / "cases" / "one.yaml").write_text(CASES)
+    (box.root / "cases" / "two.yaml").write_text(CASES)
+    ran = domicile("policy", "test", "--config", box.config)
+    assert ran.code == 0, ran.out
+    assert "cases/two.yaml: 1 of 1 cases pass" in ran.out
+    assert re.search(r"^together: \d of \d branches covered$", ran.out, re.MULTILINE)
+    assert domicile("policy", "test", "--config", box.config, "--covered").code == 1
 
 
 def test_a_case_file_that_cant_be_read_fails(domicile: Domicile, box: Box) -> None:
