@@ -8,17 +8,19 @@ rules, candidates, footprints) is interned, so that it is written once per segme
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Sequence
-from math import isfinite
+from math import ceil, isfinite
 from operator import is_
 from typing import Final
 
 import orjson
 
 from policies.engine import Decision
+from policies.obligations import Obligations, RecordRetention
 from regions.footprints.parameters import tables
 from router.audit.entry import Entry, Interned, Json
 from router.eligible import CALLS
 from router.errors import RequestError
+from router.recipients import recipients
 from router.settling import Ended
 from router.types import Admitted, Arrival, Attempt, Candidacy, Decided, Filtered, Plan, Verdict
 
@@ -57,14 +59,19 @@ class Scribe:
 
     def attempt(self, plan: Plan, candidacy: Candidacy, number: int, now: float) -> Entry:
         """The entry of a second or later attempt, durable before it is sent."""
-        body: dict[str, Json] = {"endpoint": candidacy.endpoint.name, "number": number}
+        body: dict[str, Json] = {
+            "endpoint": candidacy.endpoint.name,
+            "number": number,
+            "ran": self._ran(plan, candidacy),
+        }
         return Entry("attempt", plan.id, now, body)
 
-    def outcome(self, ended: Ended, id_: str, now: float) -> Entry:
+    def outcome(self, ended: Ended, plan: Plan, now: float) -> Entry:
         """How it went, from what was called."""
+        answered = ended.candidacy
         body: dict[str, Json] = {
             "status": ended.status,
-            "attempts": [_attempt(one, id_) for one in ended.attempts],
+            "attempts": [self._tried(one, plan, answered) for one in ended.attempts],
             "millis": ended.millis,
         }
         if ended.usage is not None:
@@ -77,8 +84,8 @@ class Scribe:
             body["estimated"] = True
         if ended.micro_dollars is not None:
             body["cost"] = ended.micro_dollars
-        ran = None if ended.candidacy is None else self._ran(ended.candidacy, ended.place)
-        return Entry("outcome", id_, now, body, ran)
+        ran = None if answered is None else self._answered(plan, answered, ended.place)
+        return Entry("outcome", plan.id, now, body, ran)
 
     def refusal(self, error: RequestError, at: Decided | Filtered) -> Entry:
         """A request that ended before anything was sent."""
@@ -176,12 +183,26 @@ class Scribe:
         known = self._shared.get(key)
         return known or self._once(key, allowed_body(decision))
 
-    def _ran(self, candidacy: Candidacy, place: str | None) -> Interned:
-        """The endpoint that answered, with the footprint it was called under."""
-        footprint = candidacy.footprint
-        endpoint = candidacy.endpoint
+    def _answered(self, plan: Plan, candidacy: Candidacy, place: str | None) -> Interned:
+        """The endpoint that answered, what it was called under, and where it says it ran."""
+        ran = self._ran(plan, candidacy)
+        told = "not observable" if place is None else place
+        key = ("answered", candidacy.endpoint.name, ran.digest, told)
+        known = self._shared.get(key)
+        if known is not None:
+            return known
+        return self._once(
+            key, {"endpoint": candidacy.endpoint.name, "ran": ran.value, "place": told}
+        )
+
+    def _ran(self, plan: Plan, candidacy: Candidacy) -> Interned:
+        """What an endpoint is called under: its footprint, who receives the data, by what right."""
+        footprint, endpoint = candidacy.footprint, candidacy.endpoint
+        catalog = plan.admitted.snapshot.catalog
+        now = plan.ranked.filtered.graded.decided.decision.now
+        held = tuple(one.name for one in endpoint.assurances if one.held(now))
         key = ("ran", endpoint.name, footprint.process.mask, footprint.retain.mask,
-               footprint.operate.mask, endpoint.model, place)  # fmt: skip
+               footprint.operate.mask, endpoint.model, held, catalog.digest)  # fmt: skip
         known = self._shared.get(key)
         if known is not None:
             return known
@@ -193,9 +214,18 @@ class Scribe:
             "process": list(footprint.process.ids),
             "retain": sorted(atom.id for atom in kept) or "nothing",
             "operate": list(footprint.operate.codes),
+            "recipients": list(recipients(catalog, footprint.process)),
+            "mechanisms": sorted(held),
         }
-        told = "not observable" if place is None else place
-        return self._once(key, {"endpoint": endpoint.name, "ran": ran, "place": told})
+        return self._once(key, ran)
+
+    def _tried(self, one: Attempt, plan: Plan, answered: Candidacy | None) -> dict[str, Json]:
+        """One attempt, with what it was called under unless it is the one that answered."""
+        shown = _attempt(one, plan.id)
+        if answered is None or one.endpoint != answered.endpoint.name:
+            called = next(c for c in plan.ranked.order if c.endpoint.name == one.endpoint)
+            shown["ran"] = self._ran(plan, called)
+        return shown
 
     def _once(self, key: object, value: Json) -> Interned:
         known = self._shared.get(key)
@@ -285,4 +315,14 @@ def allowed_body(decision: Decision) -> dict[str, Json]:
         "dry_run": list(decision.dry_run),
         "denied": decision.denied,
         "unknowns": list(decision.unknowns),
+        **_kept(common.obligations),
     }
+
+
+def _kept(obligations: Obligations) -> dict[str, Json]:
+    """How long a record must and may be kept, in whole seconds, where a rule says it."""
+    if RecordRetention.kind not in obligations:
+        return {}
+    kept = obligations.record_retention
+    most = None if kept.most is None else int(kept.most)
+    return {"kept": {"least": ceil(kept.least), "most": most}}

@@ -214,7 +214,7 @@ class TwelveSteps:
         ended = end(committed.subject, dispatched, how, tried, self.loop_time())
         now = max(self.wall_time(), self.log.newest_time())
         try:
-            entry = self.scribe.outcome(ended, committed.subject.id, now)
+            entry = self.scribe.outcome(ended, committed.subject, now)
             unawaited(self.log.record(entry))
         except AuditError:
             # Recovery closes what stays open; the client's answer is not held back for it.

@@ -5,8 +5,9 @@ For each segment that others follow, in order:
  1. its bucket's region lies inside what every decision and refusal in it may be kept in;
  2. beside it: the snapshots it names, the roster, the newest published checkpoint it covers;
  3. the segment itself, compressed, last: where it is, the rest is too;
- 4. each is created only if absent, locked until its newest entry is old enough, and read back:
-    the bytes, the mode and the date of the lock;
+ 4. each is created only if absent, locked, and read back: the bytes, the mode and the date of the
+    lock, which is as late as the terms and every entry want (`allowed.kept.least`), and no later
+    than any entry allows (`allowed.kept.most`);
  5. only then `sealed.jsonl` names it. The local copy is never touched here.
 
 A crash anywhere leaves objects that the next run finds, compares and passes over. Whatever is not
@@ -20,6 +21,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
+from math import inf
 from typing import Final
 
 import orjson
@@ -108,9 +110,7 @@ class Sealer:
     def _seal(self, segment: Segment, end: int) -> Sealed:
         shown = list(LogReader(self._log).of(segment))
         self._inside(segment, shown)  # 1
-        newest = max((one.time for one in shown), default=0) / 1e6
-        until = datetime.fromtimestamp(newest, UTC) + self._terms.keep
-        until = max(until, datetime.fromtimestamp(self._clock(), UTC) + _LEAST)
+        until = self._until(segment, shown)
         folder = f"{self._terms.prefix}{self._log.path.name}/{segment.first:020d}/"
         for name, data in self._beside(shown, end):  # 2
             self._put(folder + name, data, until)
@@ -131,6 +131,22 @@ class Sealer:
                     f"`{segment.name}` may not be kept in `{self._terms.region}`: {one.place} "
                     "records a request of another boundary; seal into a bucket inside it"
                 )
+
+    def _until(self, segment: Segment, shown: list[Shown]) -> datetime:
+        """The end of the lock: within what every entry says, else nothing is sealed."""
+        newest = max((one.time for one in shown), default=0) / 1e6
+        bounds = list(_kept(shown))
+        least = max((low for low, _ in bounds), default=0.0)
+        most = min((high for _, high in bounds), default=inf)
+        until = min(max(newest + self._terms.keep.total_seconds(), least), most)
+        until = max(until, self._clock() + _LEAST.total_seconds())
+        if not least <= until <= most:
+            raise SealRefused(
+                f"`{segment.name}` can't be locked as its entries want: until "
+                f"{_day(least)} at least and {_day(most)} at most, and for a day from now; its "
+                "records must be kept otherwise"
+            )
+        return datetime.fromtimestamp(until, UTC)
 
     def _beside(self, shown: list[Shown], end: int) -> Iterator[tuple[str, bytes]]:
         named = {str(one.body["snapshot"]) for one in shown if "snapshot" in one.body}
@@ -189,6 +205,21 @@ class Sealer:
             self._disk.sync(fd)
         finally:
             self._disk.close(fd)
+
+
+def _kept(shown: list[Shown]) -> Iterator[tuple[float, float]]:
+    """Epoch seconds until which each record must and may be kept, where a rule said so."""
+    for one in shown:
+        allowed = one.body.get("allowed")
+        kept = allowed.get("kept") if isinstance(allowed, dict) else None
+        if isinstance(kept, dict):
+            least, most = kept.get("least"), kept.get("most")
+            low = least if isinstance(least, int) else 0
+            yield one.time / 1e6 + low, one.time / 1e6 + most if isinstance(most, int) else inf
+
+
+def _day(time: float) -> str:
+    return "ever" if time == inf else f"{datetime.fromtimestamp(time, UTC):%Y-%m-%d}"
 
 
 def _begun(segment: Segment) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -42,6 +43,12 @@ async def test_a_model_that_is_not_ours_is_not_named(tmp_path: Path) -> None:
     assert "secret-project" not in json.dumps(refusal)
 
 
+def ran(body: Mapping[str, object]) -> dict[str, object]:
+    found = body["ran"]
+    assert isinstance(found, dict)
+    return found
+
+
 async def test_what_many_requests_share_is_written_once(tmp_path: Path) -> None:
     async with built(tmp_path, lambda host, number: answer()) as world:
         for _ in range(20):
@@ -60,13 +67,19 @@ async def test_an_attempt_and_an_outcome(tmp_path: Path) -> None:
     async with built(tmp_path, script) as world:  # type: ignore[arg-type]
         await world.ask("eu")
     attempt = next(one.body for one in entries(tmp_path) if one.kind == "attempt")
-    assert attempt == {"endpoint": "par", "number": 1}
+    called = {"process": ["self:par1"], "recipients": ["operator of the router"], "mechanisms": []}
+    assert (attempt["endpoint"], attempt["number"]) == ("par", 1)
+    assert called.items() <= ran(attempt).items()
     outcome = next(one.body for one in entries(tmp_path) if one.kind == "outcome")
     assert outcome["endpoint"] == "par"
-    assert outcome["ran"] == {
+    assert outcome["ran"] == attempt["ran"] == {
         "provider": "self", "model": "tiny", "source": "self:par1", "process": ["self:par1"],
-        "retain": "nothing", "operate": ["FR"],
+        "retain": "nothing", "operate": ["FR"], "recipients": ["operator of the router"],
+        "mechanisms": [],
     }  # fmt: skip
+    attempts = json.loads(json.dumps(outcome["attempts"]))
+    assert ran(attempts[0])["process"] == ["self:fra1"]
+    assert "ran" not in attempts[1]  # it stands above
 
 
 @pytest.mark.parametrize(

@@ -17,15 +17,20 @@ INSIDE = ("aws:eu-central-1", "aws:eu-west-1")
 FACTS = b'{"a.yaml":"facts"}'
 
 
-async def fill(box: LogBox, count: int = 30, retain: tuple[str, ...] = INSIDE) -> None:
-    """One process; its segments end after 2 kB."""
+async def fill(
+    box: LogBox, count: int = 30, retain: tuple[str, ...] = INSIDE, kept: Json = None
+) -> None:
+    """One process; its segments end after 2 kB. `kept` is what rules say of the records."""
     box.segment_bytes = 2000
     log = await box.open()
     content = orjson.dumps({"data": sha256(FACTS).hexdigest(), "format": 1})
     digest = sha256(content).hexdigest()
     await log.snapshot(sha256(FACTS).hexdigest(), FACTS)
     await log.snapshot(digest, content)
-    shared = Interned({"allowed": {"retain": list(retain)}, "snapshot": digest})
+    allowed: dict[str, Json] = {"retain": list(retain)}
+    if kept is not None:
+        allowed["kept"] = kept
+    shared = Interned({"allowed": allowed, "snapshot": digest})
     for number in range(count):
         box.clock.now += 10
         id_ = f"q{number}-{box.clock.now}"

@@ -64,6 +64,31 @@ async def test_a_run_that_breaks_off_anywhere_is_taken_up_again(box: LogBox) -> 
     assert broken.objects.keys() == whole.objects.keys()
 
 
+DAY = 86_400
+
+
+@pytest.mark.parametrize(
+    ("least", "most", "days"),
+    [(0, None, 1000), (DAY, 3000 * DAY, 1000), (2000 * DAY, None, 2000), (0, 30 * DAY, 30)],
+)
+async def test_the_lock_is_as_long_as_the_policy_of_then_wants_and_no_longer(
+    box: LogBox, least: int, most: int | None, days: int
+) -> None:
+    await fill(box, kept={"least": least, "most": most})
+    for one in sealer(box, Shelf()).run():
+        lasts = one.until - datetime.fromtimestamp(box.clock.now, UTC)
+        assert timedelta(days=days, hours=-1) < lasts < timedelta(days=days, minutes=1)
+
+
+async def test_records_that_can_not_be_kept_as_they_want_are_not_sealed(box: LogBox) -> None:
+    await fill(box, kept={"least": 40 * DAY, "most": 40 * DAY})
+    box.clock.now += 39.5 * DAY  # the shortest lock is a day: it would be kept too long
+    shelf = Shelf()
+    with pytest.raises(SealRefused, match="can't be locked as its entries want"):
+        list(sealer(box, shelf).run())
+    assert not shelf.created
+
+
 async def test_a_bucket_outside_what_is_recorded_is_refused(box: LogBox) -> None:
     await fill(box, 6)
     await fill(box, 6, ("aws:eu-west-1",))
