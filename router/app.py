@@ -28,8 +28,9 @@ from router.live import Live
 from router.load import InFlight
 from router.metrics import Metrics
 from router.pipeline import Observed, Pipeline
+from router.placing import Placed, Placing
 from router.quotas import Quotas
-from router.ranking import Placed, Ranking
+from router.ranking import Ranking
 from router.records import Scribe
 from router.reload import Source
 from router.retrying import RetryBudget
@@ -298,7 +299,7 @@ def _steps(live: Live, transport: Transport, clocks: Clocks) -> TwelveSteps:
         live.concurrency,
         Quotas(live.ledger),
         live.metrics,
-        Ranking(balance, room),
+        Ranking(Placing(balance, room)),
         live.wall_time,
         live.loop_time,
     )

@@ -5,41 +5,30 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from regions.health import Standing
 from regions.prefix import BLOCK, Trail, trail
 from router.balance import Balance
 from router.errors import RequestError
-from router.frozen import frozen
-from router.load import Held
 from router.pipeline import Refused
-from router.selection import PreferConflict, order
-from router.types import Admitted, Candidacy, Filtered, Ranked
-from router.waiting import NoRoom, Ticket, WaitingRoom
+from router.placing import Placing, Wish
+from router.selection import PreferConflict
+from router.types import Admitted, Filtered, Ranked
+from router.waiting import NoRoom
 
 SESSION: Final = b"x-domicile-session"
 """A client's own name for a conversation: its requests go to the same replica, load permitting."""
 _LONGEST_NAME: Final = 256
 
 
-@frozen
-class Placed:
-    """An order, and the request counted at a replica of its first endpoint."""
-
-    order: tuple[Candidacy, ...]
-    held: Held | None
-
-    def close(self) -> None:
-        """Give the place back."""
-        if self.held is not None:
-            self.held.close()
-
-
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """Ranks, and counts the choice at once; one per process."""
+    """Step 7: what a request wishes for, and its place held by the request's lease."""
 
-    balance: Balance
-    room: WaitingRoom[Placed]
+    placing: Placing
+
+    @property
+    def balance(self) -> Balance:
+        """The load of every replica."""
+        return self.placing.balance
 
     async def run(self, filtered: Filtered) -> Ranked:
         """First choice first; its place is held by the request's lease.
@@ -48,18 +37,25 @@ class Ranking:
             Refused: `prefer_conflict`, or `overloaded` with the time to wait.
         """
         admitted = filtered.graded.decided.classified.admitted
-        tokens = self._expected(filtered)
-        pool = frozenset(c.endpoint.name for c in filtered.eligible)
-        path = self._trail(filtered)
+        wish = self._wish(filtered)
         try:
-            placed = None if self.room.waits(pool) else self._place(filtered, tokens, path)
-            if placed is None:
-                placed = await self._wait(filtered, tokens, pool, path)
+            placed = self.placing.at_once(wish) or await self.placing.wait(wish)
         except PreferConflict:
             message = "the preferences of the rules that apply shut out every endpoint"
             raise Refused(RequestError("prefer_conflict", message), filtered) from None
-        admitted.lease.hold(placed.held, tokens)
+        except NoRoom as error:
+            message = f"every endpoint inside the boundary is full: {error}; try again later"
+            refusal = RequestError("overloaded", message, retry_after=error.retry_after)
+            raise Refused(refusal, filtered) from None
+        admitted.lease.hold(placed.held, wish.tokens)
         return Ranked(filtered, placed.order)
+
+    def _wish(self, filtered: Filtered) -> Wish:
+        admitted = filtered.graded.decided.classified.admitted
+        limits = admitted.snapshot.config.router.limits
+        until = min(self.balance.loop_time() + limits.queue, admitted.arrival.deadline)
+        tokens, path = self._expected(filtered), self._trail(filtered)
+        return Wish(filtered.eligible, tokens, path, *_weighted(admitted), until)
 
     def _expected(self, filtered: Filtered) -> int:
         """Prompt and expected output: what was learned, where the client's limit is only a cap."""
@@ -69,29 +65,6 @@ class Ranking:
         limit = admitted.asked.output_tokens
         output = self.balance.lengths.expect(admitted.asked.model, tenant, limit)
         return classified.prompt_tokens + output
-
-    def _place(self, filtered: Filtered, tokens: int, path: Trail | None) -> Placed | None:
-        """Room at the best endpoint now; `None` when whatever is well is full."""
-        found = order(filtered.eligible, self.balance.condition)
-        best = found[0].endpoint.name
-        state = self.balance.condition(best)
-        if state.full and state.standing is not Standing.MARKED:
-            return None
-        return Placed(found, self.balance.reserve(best, tokens, path))
-
-    async def _wait(
-        self, filtered: Filtered, tokens: int, pool: frozenset[str], path: Trail | None
-    ) -> Placed:
-        admitted = filtered.graded.decided.classified.admitted
-        ticket = Ticket(*_weighted(admitted), tokens, pool)
-        limits = admitted.snapshot.config.router.limits
-        until = min(self.balance.loop_time() + limits.queue, admitted.arrival.deadline)
-        try:
-            return await self.room.wait(ticket, lambda: self._place(filtered, tokens, path), until)
-        except NoRoom as error:
-            message = f"every endpoint inside the boundary is full: {error}; try again later"
-            refusal = RequestError("overloaded", message, retry_after=error.retry_after)
-            raise Refused(refusal, filtered) from None
 
     def _trail(self, filtered: Filtered) -> Trail | None:
         """The prompt's beginning, where there is a choice of replicas."""

@@ -174,14 +174,21 @@ class Engine:
         budget = self._take_running()
         if budget >= 0:
             self._admit(at, budget)
-        decoding = sum(1 for sequence, _ in self._step if sequence.decoding)
-        prefill = sum(tokens for sequence, tokens in self._step if not sequence.decoding)
         if not self._step:
             self._wait_for_submitted(at)
             return
+        self.next_at = at + self._length() * (1.0 + self.spec.jitter * self._rng.uniform(-1.0, 1.0))
+
+    def _length(self) -> float:
+        """Seconds that the step now taken lasts."""
+        decoding, prefill = 0, 0
+        for sequence, tokens in self._step:
+            if sequence.decoding:
+                decoding += 1
+            else:
+                prefill += tokens
         spec = self.spec
-        length = spec.step_floor + spec.per_sequence * decoding + prefill / spec.prefill_rate
-        self.next_at = at + length * (1.0 + spec.jitter * self._rng.uniform(-1.0, 1.0))
+        return spec.step_floor + spec.per_sequence * decoding + prefill / spec.prefill_rate
 
     def _wait_for_submitted(self, at: float) -> None:
         """Idle, or (after a late `advance`) the next job arrived after this step would start."""
@@ -192,8 +199,8 @@ class Engine:
         """Schedule running sequences; the token budget left, or -1 if one had to be evicted."""
         budget, evicted = self.spec.batch_tokens, False
         for sequence in list(self._running):
-            if sequence not in self._running:
-                continue  # evicted by an older one a moment ago
+            if evicted and sequence not in self._running:
+                continue  # by an older one a moment ago
             tokens = min(sequence.missing, budget)
             if tokens < 1:
                 break

@@ -1,0 +1,143 @@
+"""One simulated router: the real parts that choose, on the running loop's clock; and its fleet."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from regions.fleet import Reading, Readings
+from regions.health import HealthBook
+from regions.prefix import Trail, trail
+from router.balance import Balance
+from router.load import InFlight
+from router.placing import Placed, Placing, Wish
+from router.retrying import RetryBudget
+from router.simulator.scenario import MODEL, Scenario, eligible
+from router.simulator.strategies import STRATEGIES
+from router.simulator.timing import EngineSpec
+from router.simulator.traces import Ask
+from router.simulator.virtual import LoopEngine
+from router.snapshot import Snapshot
+from router.types import Candidacy
+from router.waiting import WaitingRoom
+
+_CAP = 2000
+"""Output tokens that a client allows, as most do: far above what comes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outage:
+    """A region whose fleet is gone from `at` to `until`."""
+
+    region: str
+    at: float
+    until: float
+
+
+@dataclass(frozen=True, slots=True)
+class Conduct:
+    """How a run goes.
+
+    Attributes:
+        spill: whether a request may leave its region at all; boundaries hold in any case.
+        again: how often a refused client comes again, when it was told to.
+        sample: seconds between two looks at every replica's load; 0 for none.
+    """
+
+    strategy: str = "ours"
+    spill: bool = True
+    again: int = 0
+    outages: tuple[Outage, ...] = ()
+    sample: float = 0.0
+
+
+@dataclass(slots=True)
+class Fleet:
+    """Every engine, by replica key; `at` says where it stands."""
+
+    engines: Mapping[str, LoopEngine]
+    at: Mapping[str, str]
+    specs: Mapping[str, EngineSpec]
+
+    @classmethod
+    def of(cls, scenario: Scenario, snapshot: Snapshot) -> Fleet:
+        """The scenario's, all idle."""
+        at, specs = {}, {}
+        for ground in scenario.grounds:
+            for key in snapshot.targets[ground.endpoint]:
+                at[key], specs[key] = ground.region, ground.engine
+        return cls({key: LoopEngine(spec) for key, spec in specs.items()}, at, specs)
+
+    def loads(self) -> dict[str, int]:
+        """Requests at every replica, running and waiting."""
+        found = {key: one.engine.load for key, one in self.engines.items()}
+        return {key: load.running + load.waiting for key, load in found.items()}
+
+
+class Station:
+    """One router: the parts that choose, on the running loop's clock."""
+
+    def __init__(
+        self, home: str, scenario: Scenario, conduct: Conduct, snapshot: Snapshot, seed: int
+    ) -> None:
+        loop = asyncio.get_running_loop()
+        self.home, self.snapshot = home, snapshot
+        self.limits = scenario.limits
+        self.health, self.inflight = HealthBook(), InFlight()
+        self.readings = Readings(max(5.0, 2 * scenario.scrape))
+        rng = random.Random(seed)
+        made = STRATEGIES[conduct.strategy]
+        self.balance: Balance = made(
+            lambda: snapshot, self.health, self.inflight, self.readings, loop.time, rng.random
+        )
+        self.room: WaitingRoom[Placed] = WaitingRoom(loop.time, scenario.limits.waiting)
+        self.inflight.on_leave = self.room.wake
+        self.placing = Placing(self.balance, self.room)
+        self.budget = RetryBudget()
+        self._spill = conduct.spill
+        self._eligible: dict[str, tuple[Candidacy, ...]] = {}
+        self._texts: dict[int, str] = {}
+
+    def eligible(self, tenant: str) -> tuple[Candidacy, ...]:
+        """What a tenant may use from here."""
+        found = self._eligible.get(tenant)
+        if found is None:
+            found = eligible(self.snapshot, tenant)
+            if not self._spill:
+                found = tuple(c for c in found if c.endpoint.source == self.home)
+            self._eligible[tenant] = found
+        return found
+
+    def wish(self, ask: Ask, block: int, now: float) -> Wish:
+        """What a request needs, as `Ranking` has it."""
+        tenant = self.snapshot.policy.tenants[ask.tenant]
+        tokens = ask.prompt + self.balance.lengths.expect(MODEL, ask.tenant, _CAP)
+        path = self._trail(ask, block) if ask.blocks else None
+        until = now + self.limits.queue
+        return Wish(self.eligible(ask.tenant), tokens, path, ask.tenant, tenant.weight, until)
+
+    def _trail(self, ask: Ask, block: int) -> Trail:
+        """The trail of a prompt whose blocks are these: the first is the system's, as in truth."""
+        texts = [self._text(one, block * 4) for one in ask.blocks[:24]]
+        return trail((("system", texts[0]), ("user", "".join(texts[1:]))), MODEL.encode())
+
+    def _text(self, block: int, size: int) -> str:
+        found = self._texts.get(block)
+        if found is None:
+            word = f"{block:x} "
+            found = self._texts[block] = (word * (size // len(word) + 1))[:size]
+        return found
+
+    def scrape(self, fleet: Fleet, now: float) -> None:
+        """Read every engine's metrics that answers, as `router.watch.scrape` does."""
+        for key, one in fleet.engines.items():
+            if one.up:
+                load, totals = one.engine.load, one.engine.totals
+                own = self.inflight.requests(key)
+                reading = Reading(
+                    now, load.running, load.waiting, load.kv_usage, totals.generated, own
+                )
+                self.readings.report(key, reading)
+        self.room.wake()
