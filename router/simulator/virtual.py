@@ -53,9 +53,7 @@ class _Jump(selectors.BaseSelector):
         return self._map.pop(number)
 
     def get_map(self) -> Mapping[int | _HasNumber, selectors.SelectorKey]:
-        found: dict[int | _HasNumber, selectors.SelectorKey] = {}
-        found.update(self._map)
-        return found
+        return {number: key for number, key in self._map.items()}  # noqa: C416 - its type widens
 
 
 class VirtualLoop(asyncio.SelectorEventLoop):
