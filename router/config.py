@@ -35,6 +35,10 @@ class ConfigError(Exception):
     """A configuration that can't be used; the message says where and what to do."""
 
 
+class Unanswered(ConfigError):
+    """A router that was to be asked, and doesn't answer."""
+
+
 def size(text: str) -> int:
     """Bytes of `20MiB`, `512KiB`, `100b`.
 

@@ -256,13 +256,17 @@ class Dispatcher:
         response = await self.transport.send(request, timeouts)
         call_id = provider.call_id(response.headers)
         until = min(sent_at + timeouts.first_byte, timeouts.deadline)
-        if not 200 <= response.status < 300:
-            raise await status_refused(response, min(until, self.loop_time() + ERROR_TIME))
-        decoder = provider.decoder(ask, endpoint, response.headers)
-        if isinstance(decoder, Failure):
-            response.abort()
-            raise Told(decoder)
-        return await self._opened(ask, response, decoder, until), call_id
+        try:
+            if not 200 <= response.status < 300:
+                raise await status_refused(response, min(until, self.loop_time() + ERROR_TIME))
+            decoder = provider.decoder(ask, endpoint, response.headers)
+            if isinstance(decoder, Failure):
+                response.abort()
+                raise Told(decoder)
+            return await self._opened(ask, response, decoder, until), call_id
+        except AttemptFailed as error:
+            error.call_id = call_id
+            raise
 
     async def _opened(
         self, ask: Ask, response: OutboundResponse, decoder: Decoder, until: float
@@ -321,6 +325,7 @@ class Dispatcher:
                 self._one(candidacy, replica, one.result, began),
                 status=one.status,
                 provider_code=one.provider_code,
+                call_id=error.call_id,
                 retried_unknown=one.fate is Fate.UNKNOWN,
             )
         )

@@ -21,6 +21,9 @@ CHUNK: Final = 256 << 10
 MAX_RECORD: Final = 4 << 20
 """A record has at most 256 KB by CloudTrail's documentation; beyond this it is none."""
 
+MAX_FILE: Final = 1 << 30
+"""Characters of one file, unpacked: what CloudTrail delivers is a thousandth of it."""
+
 Record = Mapping[str, object]
 
 _GZIP: Final = b"\x1f\x8b"
@@ -96,7 +99,7 @@ def _values(file: IO[str]) -> Iterator[object]:
     buffer = file.read(CHUNK).removeprefix("\ufeff")
     head = _HEAD.match(buffer)
     at = head.end() if head else 0
-    ended = False
+    ended, left = False, MAX_FILE
     while True:
         at = _skipped(buffer, at)
         value, end = _decoded(buffer, at)
@@ -110,7 +113,9 @@ def _values(file: IO[str]) -> Iterator[object]:
         if len(buffer) - at > MAX_RECORD:
             raise ValueError(f"a record of more than {MAX_RECORD} characters")
         more = file.read(CHUNK)
-        ended = not more
+        ended, left = not more, left - len(more)
+        if left < 0:
+            raise ValueError(f"it unpacks to more than {MAX_FILE} characters")
         buffer, at = buffer[at:] + more, 0
 
 

@@ -11,7 +11,13 @@ from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 import click
 
-from router.cli import audit_query, audit_replay, audit_restore, audit_witness
+from router.cli import (
+    audit_query,
+    audit_reconcile,
+    audit_replay,
+    audit_restore,
+    audit_witness,
+)
 from router.cli.audit_keys import public_key
 from router.cli.failing import failing
 from router.cli.shown import json_option, print_json, print_table
@@ -49,6 +55,7 @@ def command() -> None:
 
 command.add_command(audit_query.export)
 command.add_command(audit_query.query)
+command.add_command(audit_reconcile.command)
 command.add_command(audit_replay.command)
 command.add_command(audit_restore.command)
 command.add_command(audit_witness.command)

@@ -70,8 +70,8 @@ def query(
         raise click.UsageError("`--format parquet` needs `--out FILE`")
     most = (_MOST if shape == "table" else 0) if limit is None else limit
     question = Question(
-        since=_instant("--since", asked["since"]),
-        until=_instant("--until", asked["until"]),
+        since=instant("--since", asked["since"]),
+        until=instant("--until", asked["until"]),
         tenant=asked["tenant"],
         app=asked["app"],
         attributes=attributes,
@@ -135,7 +135,8 @@ def _events(source: Path, target: Path, shape: str) -> int:
     return count
 
 
-def _instant(option: str, text: str | None) -> int | None:
+def instant(option: str, text: str | None) -> int | None:
+    """The microseconds of an option's time; `None` of no text. Raises UsageError."""
     if text is None:
         return None
     try:

@@ -54,16 +54,16 @@ def command(
 
     Exit codes: 0 done, 1 refused or no answer, 2 usage.
     """  # noqa: D301
-    url, key = _reached(config, admin, key_file)
+    url, key = reached(config, admin, key_file)
     asked = {"what": what, "name": name, "reason": reason, "lift": lift}
-    found = asyncio.run(_post(url, key, asked))
+    found = asyncio.run(post(url, key, asked))
     if as_json:
         print_json(found)
         return
     click.echo(f"{what} `{name}` is {'in use again' if lift else 'quarantined'}")
 
 
-def _reached(config: str | None, admin: str | None, key_file: Path | None) -> tuple[str, str]:
+def reached(config: str | None, admin: str | None, key_file: Path | None) -> tuple[str, str]:
     """Where the router listens and what to show it: as given, else as its configuration says."""
     from router.cli.syncing import read_file
     from router.config import find, load
@@ -86,13 +86,13 @@ def _token(config: Config, base: Path) -> str:
     return read_file(path).decode("ascii", "replace").strip()
 
 
-async def _post(admin: str, key: str, asked: dict[str, object]) -> dict[str, object]:
+async def post(admin: str, key: str, asked: dict[str, object]) -> dict[str, object]:
     """Ask the admin listener.
 
     Raises:
-        ConfigError: it refused, or doesn't answer.
+        Unanswered: it doesn't answer. ConfigError: it refused.
     """
-    from router.config import ConfigError
+    from router.config import ConfigError, Unanswered
     from router.transport.client import HttpTransport
     from router.transport.messages import (
         Origin,
@@ -114,7 +114,7 @@ async def _post(admin: str, key: str, asked: dict[str, object]) -> dict[str, obj
         response = await transport.send(request, Timeouts(until, connect=2))
         text = await read_body(response, 1 << 20, until)
     except TransportError as error:
-        raise ConfigError(f"the admin listener at `{admin}` does not answer: {error}") from None
+        raise Unanswered(f"the admin listener at `{admin}` does not answer: {error}") from None
     finally:
         await transport.close()
     found: dict[str, object] = json.loads(text)

@@ -32,7 +32,8 @@ class AttemptFailed(Exception):
     """An attempt at an endpoint that gave no answer to pass on.
 
     `code` is stable and safe to log; the message names host and port only, never a path, a
-    header or a body, because each can hold a key or a prompt.
+    header or a body, because each can hold a key or a prompt. `call_id` is the endpoint's own id
+    of the call, where its answer got as far as telling one.
     """
 
     code = "failed"
@@ -40,6 +41,7 @@ class AttemptFailed(Exception):
     def __init__(self, message: str, fate: Fate) -> None:
         super().__init__(message)
         self.fate = fate
+        self.call_id: str | None = None
 
 
 class TransportError(AttemptFailed):

@@ -163,6 +163,27 @@ async def test_attempts_are_bounded_and_their_entries_come_first(tmp_path: Path)
     ]
 
 
+@pytest.mark.parametrize(
+    "made",
+    [
+        lambda: failure(503, x_request_id="theirs-1"),
+        lambda: Reply(200, (*JSON, (b"x-request-id", b"theirs-1")), [b"{broken"]),
+        lambda: Reply(200, (*JSON, (b"x-request-id", b"theirs-1")), [lost()]),
+    ],
+)
+async def test_a_failed_attempt_keeps_the_endpoint_s_own_id(
+    tmp_path: Path, made: Callable[[], Reply | Exception]
+) -> None:
+    """So that it is found in the provider's own record, and nobody else's call passes for it."""
+    async with scripted(tmp_path, first(made)) as world:
+        await world.ask()
+    (outcome,) = [entry for entry in entries(tmp_path) if entry.kind == "outcome"]
+    attempts = outcome.body["attempts"]
+    assert isinstance(attempts, list)
+    told = [one.get("call") for one in attempts if isinstance(one, dict)]
+    assert told[0] == "theirs-1"
+
+
 def entries(folder: Path) -> list[Shown]:
     return list(LogReader(Folder(folder / "log").log("eu-1")).entries())
 

@@ -94,6 +94,18 @@ def test_a_record_without_end_is_not_read_into_memory(
     assert "1000 characters" in found.reason
 
 
+def test_a_packed_bomb_is_read_to_its_bound(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "MAX_FILE", 1 << 20)
+    path = tmp_path / "log.json.gz"
+    path.write_bytes(gzip.compress(b'{"Records": [{"a": 1},' + b" " * (4 << 20)))
+    first, found = records(path)
+    assert first == {"a": 1}
+    assert isinstance(found, Unreadable)
+    assert "more than 1048576 characters" in found.reason
+
+
 def test_log_files_are_found_at_any_depth_without_digests(tmp_path: Path) -> None:
     for name in ("a.json", "b/c/d.json.gz", "CloudTrail-Digest/e.json.gz", "f.txt", "g.json.bak"):
         path = tmp_path / name

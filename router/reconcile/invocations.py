@@ -1,0 +1,47 @@
+"""Bedrock's model invocation logs → calls. They carry our record as `requestMetadata`.
+
+One JSON object a line, as Bedrock delivers to S3 and CloudWatch. `region` is where it was called;
+`inferenceRegion` where it ran, when the record has it. Prompts and answers in it are not kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from router.assess.calls import REFUSED
+from router.reconcile.cloudtrail import aws, digest
+from router.reconcile.model import Call, Source, Where
+from router.reconcile.reading import Fault, Object, at, objects, text
+from router.reconcile.times import instant
+
+SCHEMA: Final = "ModelInvocationLog"
+RECORD: Final = "domicile-record"
+"""The name under which `router.providers.bedrock` sends the record."""
+
+
+def calls(path: Path) -> Iterator[Call | Fault]:
+    """The calls in one file."""
+    for found in objects(path):
+        if isinstance(found, Fault):
+            yield found
+        elif found.value.get("schemaType") == SCHEMA:
+            yield _call(found.value, found.where)
+
+
+def _call(record: Object, where: Where) -> Call:
+    return Call(
+        Source.BEDROCK,
+        digest(record),
+        text(record.get("requestId")),
+        text(at(record, "requestMetadata", RECORD)),
+        "",
+        instant(record.get("timestamp")),
+        aws(record.get("region")),
+        text(record.get("modelId")),
+        aws(record.get("inferenceRegion")),
+        text(record.get("errorCode")) not in REFUSED,
+        text(at(record, "identity", "arn")),
+        where,
+    )

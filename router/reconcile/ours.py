@@ -1,0 +1,174 @@
+"""The region log → attempts, each with what was allowed and what its endpoint was then.
+
+1. An outcome lists its attempts, each with the id that the provider's answer carried.
+2. An attempt that was answered must be in the provider's record; one that failed may be, unless
+   nothing of it was sent.
+3. A request without such a list (open, or settled by recovery) may have asked any endpoint of its
+   plan.
+4. What an endpoint was (kind, model, source) stands in the snapshot that the decision names; where
+   that can't be loaded, the outcome's own words count, and it is said.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+from urllib.parse import urlsplit
+
+from regions.model import Endpoint
+from router.audit.layout import Folder, LogFolder
+from router.audit.lines import Value
+from router.audit.reading import LogReader, Shown
+from router.reconcile.model import Facts, Sent, Where
+from router.replayed import WorldMissing, world
+
+UNSENT: Final = frozenset({"connect_failed", "misconfigured", "deadline"})
+"""Results of attempts of which no byte left."""
+ANSWERED: Final = frozenset({"ok", "escalated"})
+LONGEST: Final = 3_600_000_000
+"""An hour: no request runs longer, whatever recovery says of when it ended."""
+
+Progress = Callable[[int], object]
+Body = Mapping[str, Value]
+FactsOf = Callable[[Folder, str], Mapping[str, Facts]]
+
+
+@dataclass(slots=True)
+class Ours:
+    """Reads the attempts of a folder of logs.
+
+    `facts` gives the endpoints of a snapshot; `first` and `last` are the times of the entries read.
+    """
+
+    folder: Folder
+    facts: FactsOf
+    notices: list[str] = field(default_factory=list)
+    first: int = 1 << 62
+    last: int = 0
+    _loaded: dict[str, Mapping[str, Facts]] = field(default_factory=dict)
+    _sets: dict[frozenset[str], frozenset[str]] = field(default_factory=dict)
+
+    def attempts(self, progress: Progress = lambda _: None) -> Iterator[tuple[Sent, Facts]]:
+        """Every attempt that may have reached its endpoint. `progress` gets the bytes read.
+
+        Raises:
+            LineInvalid: a line of the log can't be read.
+        """
+        for log in self.folder.log_ids():
+            yield from self._of_log(self.folder.log(log), progress)
+
+    def _of_log(self, log: LogFolder, progress: Progress) -> Iterator[tuple[Sent, Facts]]:
+        reader, opened = LogReader(log), dict[str, Shown]()
+        for segment in log.segments():
+            for shown in reader.of(segment):
+                self.first, self.last = min(self.first, shown.time), max(self.last, shown.time)
+                if shown.kind == "decision":
+                    opened[shown.id] = shown
+                elif shown.kind == "outcome" and (began := opened.pop(shown.id, None)) is not None:
+                    yield from self._ended(began, shown)
+            progress(segment.path.stat().st_size)
+        for began in opened.values():
+            yield from self._perhaps(began, began.time + LONGEST)
+
+    def _ended(self, began: Shown, outcome: Shown) -> Iterator[tuple[Sent, Facts]]:
+        listed = outcome.body.get("attempts")
+        if not isinstance(listed, list):
+            yield from self._perhaps(began, min(outcome.time, began.time + LONGEST))
+            return
+        last = len(listed) - 1
+        for number, one in enumerate(listed):
+            if isinstance(one, dict) and one.get("result") not in UNSENT:
+                answered = outcome.body if number == last else {}
+                yield self._attempt(began, outcome, number, one, answered)
+
+    def _attempt(
+        self, began: Shown, outcome: Shown, number: int, one: Body, answered: Body
+    ) -> tuple[Sent, Facts]:
+        endpoint, result = _text(one, "endpoint"), _text(one, "result")
+        mine = answered if answered.get("endpoint") == endpoint else {}
+        ran = _object(mine, "ran")
+        told = _text(mine, "place")
+        sent = Sent(
+            f"{began.place.log}/{began.place.index}",
+            began.id,
+            number,
+            endpoint,
+            _text(one, "call"),
+            result,
+            began.time,
+            max(outcome.time, began.time),
+            result in ANSWERED,
+            self._kept(_texts(_object(began.body, "allowed"), "process")),
+            self._kept(_texts(ran, "process")),
+            "" if told == "not observable" else told,
+            Where(f"{outcome.place.log}/segments/{outcome.place.segment}", outcome.place.line),
+        )
+        return sent, self._facts(_text(began.body, "snapshot"), endpoint, ran)
+
+    def _perhaps(self, began: Shown, until: int) -> Iterator[tuple[Sent, Facts]]:
+        """3."""
+        for number, endpoint in enumerate(_texts(began.body, "plan")):
+            one: Body = {"endpoint": endpoint, "result": "unknown"}
+            outcome = Shown(began.place, began.kind, began.id, until, {})
+            yield self._attempt(began, outcome, number, one, {})
+
+    def _facts(self, snapshot: str, endpoint: str, ran: Body) -> Facts:
+        """4."""
+        if snapshot not in self._loaded:
+            self._loaded[snapshot] = self._load(snapshot)
+        known = self._loaded[snapshot].get(endpoint)
+        if known is not None:
+            return known
+        provider, source = _text(ran, "provider"), _text(ran, "source")
+        kind = {"aws": "bedrock", "self": "vllm"}.get(provider, "")
+        return Facts(kind, provider, _text(ran, "model"), source, provider == "self")
+
+    def _load(self, snapshot: str) -> Mapping[str, Facts]:
+        try:
+            return self.facts(self.folder, snapshot)
+        except WorldMissing as missing:
+            self.notices.append(f"endpoints are taken as their outcomes say: {missing}")
+            return {}
+
+    def _kept(self, ids: Iterable[str]) -> frozenset[str]:
+        """One set of each kind, however many attempts have it."""
+        made = frozenset(ids)
+        return self._sets.setdefault(made, made)
+
+
+def facts_of(folder: Folder, snapshot: str) -> Mapping[str, Facts]:
+    """The endpoints of a snapshot stored beside the log. Raises WorldMissing."""
+    endpoints = world(folder, snapshot).policy.endpoints
+    return {name: facts(endpoint) for name, endpoint in endpoints.items()}
+
+
+def facts(endpoint: Endpoint) -> Facts:
+    """What reconciliation needs of an endpoint."""
+    host = urlsplit(endpoint.urls[0]).hostname if endpoint.urls else ""
+    source = endpoint.source or ""
+    if source and ":" not in source:
+        source = f"{endpoint.provider}:{source}"
+    return Facts(
+        endpoint.kind,
+        endpoint.provider,
+        endpoint.model,
+        source,
+        endpoint.self_operated or endpoint.provider == "self",
+        host or "",
+    )
+
+
+def _object(body: Body, name: str) -> Body:
+    found = body.get(name)
+    return found if isinstance(found, dict) else {}
+
+
+def _text(body: Body, name: str) -> str:
+    found = body.get(name)
+    return found if isinstance(found, str) else ""
+
+
+def _texts(body: Body, name: str) -> list[str]:
+    found = body.get(name)
+    return [one for one in found if isinstance(one, str)] if isinstance(found, list) else []

@@ -1,0 +1,72 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from router.reconcile.exports import azure_calls, gcp_calls
+from router.reconcile.model import Call
+from router.reconcile.reading import Fault
+
+AZURE = {
+    "time": "2026-07-01T09:15:30.1234567Z", "category": "RequestResponse",
+    "resourceId": "/SUBSCRIPTIONS/X", "operationName": "ChatCompletions_Create",
+    "durationMs": 812, "resultSignature": "200", "correlationId": "corr-1",
+    "location": "Sweden Central",
+    "properties": json.dumps({"modelDeploymentName": "prod-chat", "modelName": "gpt-4o"}),
+}  # fmt: skip
+GCP = {
+    "insertId": "e-1", "timestamp": "2026-07-01T10:15:30.123456789Z",
+    "resource": {"labels": {"location": "europe-west4"}},
+    "protoPayload": {
+        "serviceName": "aiplatform.googleapis.com", "status": {},
+        "methodName": "google.cloud.aiplatform.v1.PredictionService.StreamGenerateContent",
+        "resourceName": "projects/p/locations/europe-west4/publishers/google/models/gemini-2.5-pro",
+        "authenticationInfo": {"principalEmail": "router@p.iam.gserviceaccount.com"},
+    },
+}  # fmt: skip
+
+
+def put(tmp_path: Path, *records: object) -> Path:
+    path = tmp_path / "PT1H.json"
+    path.write_text("\n".join(json.dumps(one) for one in records))
+    return path
+
+
+def test_azure(tmp_path: Path) -> None:
+    usage = {**AZURE, "category": "AzureOpenAIRequestUsage"}
+    listed = {**AZURE, "operationName": "ListDeployments"}
+    throttled = {**AZURE, "resultSignature": "429", "properties": {"modelName": "gpt-4o"}}
+    found = [*azure_calls(put(tmp_path, AZURE, usage, listed, throttled))]
+    first, second = (one for one in found if isinstance(one, Call))
+    assert (first.call_id, first.region, first.model) == (
+        "corr-1", "azure:swedencentral", "prod-chat",
+    )  # fmt: skip
+    assert (first.ran, second.ran, second.model, first.place) == (True, False, "gpt-4o", "")
+
+
+def test_gcp(tmp_path: Path) -> None:
+    other = {**GCP, "protoPayload": {**GCP["protoPayload"], "serviceName": "x"}}  # type: ignore[dict-item]
+    denied = {**GCP, "protoPayload": {**GCP["protoPayload"], "status": {"code": 7}}}  # type: ignore[dict-item]
+    bare = {**GCP, "protoPayload": {**GCP["protoPayload"], "resourceName": ""}}  # type: ignore[dict-item]
+    found = [*gcp_calls(put(tmp_path, GCP, other, denied, bare))]
+    first, second, third = (one for one in found if isinstance(one, Call))
+    assert (first.region, first.model, first.ran) == ("gcp:europe-west4", "gemini-2.5-pro", True)
+    assert first.principal == "router@p.iam.gserviceaccount.com"
+    assert (second.ran, third.region, third.model) == (False, "gcp:europe-west4", "")
+
+
+def test_documents_of_event_hubs_and_of_the_command_line(tmp_path: Path) -> None:
+    assert len([*azure_calls(put(tmp_path, {"records": [AZURE, AZURE]}))]) == 2
+    path = tmp_path / "entries.json"
+    path.write_text(json.dumps([GCP], indent=2))
+    assert len([*gcp_calls(path)]) == 1
+
+
+def test_what_is_broken_is_named(tmp_path: Path) -> None:
+    odd = {**AZURE, "properties": "{", "location": 5}
+    for read in (azure_calls, gcp_calls):
+        path = put(tmp_path, odd)
+        path.write_text(path.read_text() + "\n{nope\n")
+        fault = [*read(path)][-1]
+        assert isinstance(fault, Fault)
+        assert fault.where.number == 2

@@ -1,0 +1,39 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from router.reconcile.invocations import calls
+from router.reconcile.model import Call
+from router.reconcile.reading import Fault
+
+RECORD = {
+    "schemaType": "ModelInvocationLog", "schemaVersion": "1.0",
+    "timestamp": "2026-11-29T20:04:20Z", "accountId": "1", "region": "eu-central-1",
+    "identity": {"arn": "arn:aws:sts::1:assumed-role/router/i-1"}, "requestId": "r-1",
+    "operation": "Converse", "modelId": "eu.a.m", "inferenceRegion": "eu-north-1",
+    "requestMetadata": {"domicile-record": "eu-1/7"},
+    "input": {"inputBodyJson": {"messages": [{"content": [{"text": "canary"}]}]}},
+}  # fmt: skip
+
+
+def test_a_record_carries_ours(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_text(json.dumps(RECORD) + "\n" + json.dumps({"schemaType": "Other"}) + "\n{\n")
+    call, fault = calls(path)
+    assert isinstance(call, Call)
+    assert (call.call_id, call.record, call.place) == ("r-1", "eu-1/7", "aws:eu-north-1")
+    assert (call.region, call.model, call.ran) == ("aws:eu-central-1", "eu.a.m", True)
+    assert "canary" not in repr(call)
+    assert isinstance(fault, Fault)
+    assert fault.where.number == 3
+
+
+def test_less_is_less(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    told = {"schemaType": "ModelInvocationLog", "requestMetadata": "x", "identity": [],
+            "errorCode": "ThrottlingException"}  # fmt: skip
+    path.write_text(json.dumps(told))
+    (call,) = calls(path)
+    assert isinstance(call, Call)
+    assert (call.record, call.principal, call.region, call.place, call.ran) == ("",) * 4 + (False,)
