@@ -14,6 +14,7 @@ from types import MappingProxyType
 from typing import Final
 
 from classifiers import checksums as check
+from classifiers.plain import plain
 
 _SEPARATORS: Final = str.maketrans("", "", " -./")
 _EMAIL: Final = re.compile(r"[\w.%+-]+@[\w-]+(?:\.[\w-]+)+")
@@ -121,11 +122,25 @@ CUTS: Final[Mapping[str, tuple[Cut, ...]]] = MappingProxyType(
 def redact(text: str, kinds: frozenset[str]) -> str:
     """`text` with every identifier of these kinds replaced; the same text when none is there.
 
+    A text with a disguised identifier (look-alike signs, what isn't seen, escapes) comes back in
+    its plain reading, without it.
+
     Raises:
         KeyError: a kind that nobody knows how to cut.
+        Layered: escapes within escapes, so that nobody can tell what is in it.
     """
     for kind in kinds - CUTS.keys():
         raise KeyError(kind)
+    if not kinds:
+        return text
+    text = _cut(text, kinds)
+    read = plain(text)
+    while read != text and (cut := _cut(read, kinds)) != read:
+        text, read = cut, plain(cut)
+    return text
+
+
+def _cut(text: str, kinds: frozenset[str]) -> str:
     for kind, cuts in CUTS.items():
         if kind in kinds:
             for cut in cuts:

@@ -14,6 +14,7 @@ from typing import Final
 
 import orjson
 
+from classifiers.plain import Layered
 from classifiers.redaction import redact
 from policies.model import Policy
 from policies.obligations import AnyObligation, RecordRetention, Redact
@@ -69,7 +70,7 @@ def _redact(obligation: AnyObligation, body: Body) -> Body:
 def _cut(value: object, kinds: frozenset[str], depth: int, parts: bool) -> object:
     """`parts`: whether an object may be a part of a message."""
     if isinstance(value, str):
-        return redact(value, kinds)
+        return _redacted(value, kinds)
     if depth >= MAX_DEPTH:
         raise CannotRedact("it is nested too deeply")
     if isinstance(value, list):
@@ -79,12 +80,19 @@ def _cut(value: object, kinds: frozenset[str], depth: int, parts: bool) -> objec
         if untyped or value.get("type") in MEDIA:
             raise CannotRedact("it holds an image, a sound or a file")
         return {
-            redact(key, kinds): item
+            _redacted(key, kinds): item
             if _is_id(key, item)
             else _cut(item, kinds, depth + 1, parts and key not in SCHEMAS)
             for key, item in value.items()
         }
     return value
+
+
+def _redacted(text: str, kinds: frozenset[str]) -> str:
+    try:
+        return redact(text, kinds)
+    except Layered as error:
+        raise CannotRedact(str(error)) from None
 
 
 def _is_id(key: str, value: object) -> bool:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from regions.footprints.base import STORING, vendor_of
-from regions.footprints.table import Node, Rule, Table, load_tables
+from regions.footprints.table import Node, Rule, Table, folded, load_tables
 from regions.model import Call, Endpoint
 
 # What parsers of URLs drop before and inside a scheme: controls, spaces, what isn't seen.
@@ -142,12 +142,22 @@ class _Look:
             rule = keys.get(name, _UNLISTED)
             if rule is None:
                 continue
+            if rule is _UNLISTED:
+                self._unlisted(node, name, given, path)
+                continue
             if rule.plain and type(given) is str and (rule.node is None or rule.node.by):
                 continue
             self._apply(rule, name, given, path)
         for name, mover in node.absent:
             if value.get(name) is None:
                 self.movers.add(mover)
+
+    def _unlisted(self, node: Node, name: str, given: object, path: str) -> None:
+        """Unknown; and what a key does that it is another spelling of."""
+        near = node.near.get(folded(name)) if len(name) <= _MAX_PATH else None
+        if near is not None:
+            self._apply(near, name, given, path)
+        self._not_known(_below(path, name), given)
 
     def _apply(self, rule: Rule, name: str, given: object, path: str) -> None:
         if rule.feature is not None and given:
@@ -159,15 +169,22 @@ class _Look:
         elif rule.link:
             self._link(rule.mover or URL_INPUT, given)
         elif rule.mover is not None:
-            if given and given != rule.unless:
-                self.movers.add(rule.mover)
-                # What is only stored stays in place; but an id that is a link is fetched as one.
-                if rule.mover in STORING and _holds_url(given):
-                    self.movers.add(URL_INPUT)
+            self._moved(rule.mover, rule, given)
+        elif rule.carried:
+            if _holds_url(given):
+                self.movers.add(URL_INPUT)
         elif rule.place:
             self.places.add((name, _text(given)))
         elif rule.unknown:
             self._not_known(_below(path, name), given)
+
+    def _moved(self, mover: str, rule: Rule, given: object) -> None:
+        if not given or given == rule.unless:
+            return
+        self.movers.add(mover)
+        # What is only stored stays in place; but an id that is a link is fetched as one.
+        if mover in STORING and _holds_url(given):
+            self.movers.add(URL_INPUT)
 
     def _misplaced(self, given: object) -> None:
         """A text where an object belongs: a lenient server may read it as a link."""

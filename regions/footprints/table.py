@@ -6,6 +6,7 @@ nodes. Each key of a node is
 - `neutral`: no bytes move because of it, whatever it holds; not looked into;
 - `moving`: a value that says something (not null, false or empty) has the named mover;
 - `links`: as moving, unless the value is a `data:` URL, which carries its bytes with it;
+- `carried`: bytes in the request itself: nothing moves, unless a URL stands where they belong;
 - `places`: a place parameter: its value is kept, to be compared with the endpoint's own;
 - `unknown`: known to exist, but not what it moves: treated like a key nobody listed;
 - `into`: leads to another node, through lists of any depth.
@@ -16,14 +17,19 @@ unknown, and moves what `otherwise` says. `always` are neutral keys of every kin
 names movers of keys that a request leaves out. `text` is the mover of a plain string where a
 node is expected. The files in `parameters/below/` list, by the SDK's type, what lies under
 neutral keys: they do nothing at run time, and make a new parameter there fail a test.
+
+A key that nobody listed and that differs from a listed one only in case or in what joins its
+words (`Inference_Geo`) does what that one does: a lenient server takes it for it.
 """
 
 from __future__ import annotations
 
+import re
+import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from importlib.resources import files
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -31,6 +37,7 @@ from regions.document import parse_as
 from regions.facts import Words
 
 _File = TypeVar("_File", bound=BaseModel)
+_JOINTS: Final = re.compile(r"[\W_]+")
 SURFACES = (
     "chat.completions",
     "completions",
@@ -49,6 +56,7 @@ class NodeRow(BaseModel):
     neutral: Words = ()
     moving: dict[str, str] = Field(default_factory=dict)
     links: dict[str, str] = Field(default_factory=dict)
+    carried: Words = ()
     places: Words = ()
     unknown: Words = ()
     into: dict[str, str] = Field(default_factory=dict)
@@ -96,6 +104,7 @@ class Rule:
 
     mover: str | None = None
     link: bool = False
+    carried: bool = False
     place: bool = False
     unknown: bool = False
     unless: str | None = None
@@ -106,10 +115,12 @@ class Rule:
 
 @dataclass(slots=True)
 class Node:
-    """A compiled node; `keys` maps a neutral key to `None`."""
+    """A compiled node; `keys` maps a neutral key to `None`, `near` what is left of a key that
+    isn't neutral (see `folded`) to its rule."""
 
     name: str
     keys: dict[str, Rule | None] = field(default_factory=dict)
+    near: dict[str, Rule] = field(default_factory=dict)
     by: str | None = None
     kinds: dict[str, Node] = field(default_factory=dict)
     default: Node | None = None
@@ -147,7 +158,17 @@ def compile_table(file: SurfaceFile, places: tuple[str, ...] = ()) -> Table:
     request = compiler.node("request")
     for name in places:
         request.keys.setdefault(name, Rule(place=True))
+    _fold(request)
     return Table(file.surface, request)
+
+
+def folded(key: str) -> str:
+    """A key without case, compatibility forms and what joins words."""
+    return _JOINTS.sub("", unicodedata.normalize("NFKC", key).casefold())
+
+
+def _fold(node: Node) -> None:
+    node.near = {folded(key): rule for key, rule in node.keys.items() if rule is not None}
 
 
 def _read(name: str, model: type[_File]) -> _File:
@@ -182,6 +203,7 @@ class _Compiler:
         node.opaque = row.mover is not None
         node.keys.update(self._keys(row))
         node.keys.update(dict.fromkeys(always))
+        _fold(node)
         for kind, target in row.kinds.items():
             node.kinds[kind] = self._kind(f"{node.name}.{kind}", target, row.always)
         if row.default is not None:
@@ -203,6 +225,8 @@ class _Compiler:
             yield key, Rule(mover, unless=row.unless.get(key), feature=row.features.get(key))
         for key, mover in row.links.items():
             yield key, Rule(mover, link=True, feature=row.features.get(key))
+        for key in row.carried:
+            yield key, Rule(carried=True, feature=row.features.get(key))
         for key in row.places:
             yield key, Rule(place=True)
         for key in row.unknown:

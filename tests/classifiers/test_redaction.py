@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from classifiers.plain import Layered
 from classifiers.redaction import CUTS, redact
 from policies.obligations import IDENTIFIERS
 
@@ -36,6 +37,57 @@ def test_an_identifier_is_cut_wherever_it_stands(kind: str, sample: str) -> None
         assert sample not in cut
         digits = "".join(c for c in sample if c.isdigit())
         assert len(digits) < 5 or digits not in "".join(c for c in cut if c.isdigit())
+
+
+DISGUISED = {
+    "email": [
+        "anna\uff20example.com",
+        "an\u200bna@exam\u00adple.com",
+        r"anna\u0040example.com",
+        r"anna\\u0040example.com",
+        "anna&#64;example.com",
+        "anna&commat;example&#x2e;com",
+        "anna%40example.com",
+        "anna [at] example (dot) com",
+        r"anna\x40example.com",
+        "anna%2540example.com",
+        "\uff41nna@\U0001d41eexample\uff0ecom",
+    ],
+    "iban": ["DE89\u200d37040044053201\u206030 00", "\uff24\uff25\uff18\uff19370400440532013000"],
+    "card": [
+        "4111\u00a01111\u20091111\u202f1111",
+        "4111\u20131111\u20131111\u20131111",
+        "4111 - 1111 - 1111 - 1111",
+        "4\u03361\u03361\u03361\u0336 1111 1111 1111",
+        "\u0664\u0661\u0661\u0661" + " \u0661\u0661\u0661\u0661" * 3,
+        "4111_1111_1111_1111",
+    ],
+    "phone": ["\uff0b49 30 901820", "+49\u200b30\u200b901820"],
+    "ip_address": ["192\uff0e168.17.4", r"192\u002e168.17.4"],
+    "national_id": ["078\u201105\u20111120", "\uff10\uff17\uff18-05-1120"],
+}
+
+
+@pytest.mark.parametrize(
+    ("kind", "sample"), [(k, s) for k, samples in DISGUISED.items() for s in samples]
+)
+def test_a_disguised_identifier_is_cut_too(kind: str, sample: str) -> None:
+    for text in (sample, f"it is {sample}.", f'{{"to": "{sample}"}}'):
+        cut = redact(text, frozenset({kind}))
+        assert f"[{kind}]" in cut, cut
+        assert sample not in cut
+    assert redact(f"it is {sample}.", frozenset()) == f"it is {sample}."
+
+
+def test_text_without_a_disguised_identifier_stays_as_it_was_written() -> None:
+    for text in ("\uff28\uff45llo \u200b 100%25 &amp; caf\u00e9", r"a \u0041 b", "\u0967\u0968"):
+        assert redact(text, ALL) == text
+
+
+def test_more_layers_than_anybody_writes_are_no_text() -> None:
+    with pytest.raises(Layered):
+        redact("%" + "25" * 40 + "40", ALL)
+    assert redact("%" + "25" * 40 + "40", frozenset()) == "%" + "25" * 40 + "40"
 
 
 @pytest.mark.parametrize("kind", sorted(SAMPLES))

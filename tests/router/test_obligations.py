@@ -78,6 +78,23 @@ def test_what_is_no_text_can_not_be_redacted(content: object) -> None:
         {"chat_template_kwargs": {"about": "anna@example.com"}},
         {"metadata": {"id": "anna@example.com", "model": "anna@example.com"}},
         {"metadata": {"anna@example.com": "yes"}},
+        {"metadata": {"anna\uff20example.com": "yes"}},
+        {
+            "messages": [
+                {
+                    "role": "assistant",
+                    "tool_calls": [
+                        {
+                            "type": "function",
+                            "function": {
+                                "name": "send",
+                                "arguments": '{"to": "anna\\u0040example.com"}',
+                            },
+                        }
+                    ],
+                }
+            ]
+        },
         {"messages": [{"role": "user", "content": "x", "id": "anna@example.com"}]},
         {"messages": [{"role": "user", "content": [{"type": "text", "format": "a@b.com"}]}]},
     ],
@@ -86,6 +103,12 @@ def test_no_name_keeps_a_text_from_being_cut(said: dict[str, object]) -> None:
     cut = encode(apply([Redact(frozenset({"email"}))], {"model": "m", **said}))
     assert b"@" not in cut
     assert b"[email]" in cut
+
+
+def test_a_text_in_layers_of_escapes_can_not_be_redacted() -> None:
+    said = {"messages": [{"role": "user", "content": "anna%" + "25" * 12 + "40example.com"}]}
+    with pytest.raises(CannotRedact, match="escaped"):
+        apply([Redact(frozenset({"email"}))], said)
 
 
 def test_what_binds_an_answer_to_its_call_and_a_schema_stay() -> None:

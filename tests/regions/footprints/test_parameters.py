@@ -40,6 +40,15 @@ def test_a_plain_call_moves_nothing() -> None:
         (CHAT, user({"type": "audio_url", "audio_url": {"url": "http://x"}}), "url_input"),
         (CHAT, user({"type": "input_audio", "input_audio": {"data": "x", "format": "wav"}}), ""),
         (CHAT, user({"type": "file", "file": {"file_data": "x"}}), ""),
+        (CHAT, user({"type": "file", "file": {"file_data": "data:text/plain;base64,eA=="}}), ""),
+        (CHAT, user({"type": "file", "file": {"file_data": "https://x/y.pdf"}}), "url_input"),
+        (CHAT, user({"type": "file", "file": {"File_Data": "https://x/y.pdf"}}), "url_input"),
+        (CHAT, user({"type": "input_audio", "input_audio": {"data": "file:///x"}}), "url_input"),
+        (CHAT, {"Store": True}, "stored"),
+        (CHAT, {"STORE": False}, ""),
+        (CHAT, {"Tools": [{"type": "mcp", "server_url": "https://x"}]}, "remote_mcp url_input"),
+        (CHAT, {"web-search-options": {"x": 1}}, "hosted_tool:web_search"),
+        (CHAT, user({"type": "image_url", "imageUrl": "gopher://x"}), "url_input"),
         (CHAT, user({"type": "file", "file": {"file_id": "f"}}), "stored_object"),
         (CHAT, user({"type": "blob", "blob": {"at": ["s3://bucket"]}}), "url_input"),
         (CHAT, {"messages": [{"role": "assistant", "audio": {"id": "a"}}]}, "stored_object"),
@@ -64,6 +73,13 @@ def test_a_plain_call_moves_nothing() -> None:
         ("responses", asked(), ""),
         ("responses", asked(store=True), "stored"),
         ("responses", asked(previous_response_id="r"), "conversation"),
+        ("responses", asked(previousResponseId="r"), "conversation"),
+        ("responses", asked(input=[{"role": "user", "content": [
+            {"type": "input_file", "file_data": "s3://bucket/key"}]}]), "url_input"),
+        ("messages", {"messages": [{"role": "user", "content": [{"type": "image", "source": {
+            "type": "base64", "media_type": "image/png", "data": "https://x"}}]}]}, "url_input"),
+        ("messages", {"messages": [{"role": "user", "content": [{"type": "image", "source": {
+            "type": "base64", "media_type": "image/png", "data": "iVBORw0KGgo"}}]}]}, ""),
         ("responses", asked(conversation={"id": "c"}), "conversation"),
         ("responses", asked(background=True), "background"),
         ("responses", asked(prompt={"id": "p"}), "prompt_template"),
@@ -270,3 +286,27 @@ def test_a_link_in_a_text_is_a_text() -> None:
         assert examine("chat.completions", body).movers == frozenset()
     assert examine("embeddings", {"model": "m", "input": [text]}).movers == frozenset()
     assert examine("completions", {"model": "m", "prompt": [text]}).movers == frozenset()
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["Inference_Geo", "INFERENCE_GEO", "inferenceGeo", "inference-geo", "inference\u200b_geo",
+     "\uff49nference_geo", " inference_geo"],
+)  # fmt: skip
+@pytest.mark.parametrize("surface", [CHAT, "messages", "responses", "embeddings"])
+def test_a_place_parameter_in_another_spelling_is_one(surface: str, name: str) -> None:
+    """A server that reads names without case, as some do, would obey it; so nobody is sent it."""
+    stored = {"store": False} if surface == "responses" else {}
+    call = examine(surface, {"model": "m", name: "us", **stored})
+    assert (name, "us") in call.places
+    assert name in call.unknown
+    own = Endpoint("own", "vllm", "self", "m", "self:fra1", settings={"inference_geo": "us"})
+    managed = Endpoint("api", "anthropic", "anthropic", "m", allow_parameters=frozenset({name}))
+    for endpoint in (own, managed):
+        assert refusals(endpoint, call) == (Refusal("parameter_changes_place", name),)
+
+
+def test_a_neutral_name_in_another_spelling_is_only_unknown() -> None:
+    call = examine(CHAT, {"Temperature": 1, "Max-Tokens": 3})
+    assert (call.movers, call.places) == (frozenset(), frozenset())
+    assert call.unknown == {"Temperature", "Max-Tokens"}
