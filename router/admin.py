@@ -3,100 +3,33 @@ one. Looking needs no key; whatever changes something does (see `router.operator
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import Annotated
 
 from fastapi import FastAPI, Header, Request
 from fastapi.responses import JSONResponse, Response
-from pydantic import BaseModel, Field
 
-from router.audit.errors import AuditError
-from router.config import Strict
 from router.errors import RequestError
 from router.live import Live
+from router.operating import (
+    AcceptanceAsked,
+    FilesStatus,
+    QuarantineAsked,
+    Quarantined,
+    Status,
+    accepted,
+    files_status,
+    quarantined,
+    status,
+)
 from router.operator import operator
-from router.quarantine import NotQuarantined
-from router.veto_file import MAX_REASON, Imposed
 from router.watch.start import Watches
 
-
-class EndpointStatus(BaseModel):
-    """One endpoint's replicas, as they stand."""
-
-    endpoint: str
-    kind: str
-    replicas: dict[str, str]
-    tokens: int
-
-
-class FilesStatus(BaseModel):
-    """The files on disk against those that serve: digests, and why the newest don't serve."""
-
-    on_disk: str
-    active: str
-    looked_at: float
-    refused: str
-
-
-class QuarantineAsked(Strict):
-    """What to take out (`endpoint`, `place`, `operator`, `key`), or with `lift` to let in again."""
-
-    what: str
-    name: str
-    reason: str
-    lift: bool = False
-
-
-class AcceptanceAsked(Strict):
-    """An endpoint that drifted, and why that is in order."""
-
-    endpoint: str
-    reason: Annotated[str, Field(min_length=1, max_length=MAX_REASON)]
-
-
-class Quarantined(BaseModel):
-    """Everything that is quarantined now."""
-
-    quarantined: list[Imposed]
-
-
-class AnchorStatus(BaseModel):
-    """One anchor: the size it holds, since how many seconds, and why it last failed."""
-
-    name: str
-    state: str
-    size: int
-    age: float | None
-    reason: str
-
-
-class Status(BaseModel):
-    """What this process runs with."""
-
-    router: str
-    region: str
-    snapshot: str
-    policy: str
-    catalog: str
-    catalog_date: str
-    loaded_at: float
-    files: FilesStatus
-    quarantined: list[Imposed]
-    drifted: list[str]
-    keys: int
-    log: str
-    log_size: int
-    checkpoint: str | None
-    anchors: list[AnchorStatus]
-    open_requests: int
-    degraded: list[str]
-    endpoints: list[EndpointStatus]
+TEXT = "text/plain; version=0.0.4"
 
 
 def build(live: Live, watches: Watches | None = None) -> FastAPI:
     """The admin application; without `watches` nothing can be changed through it."""
-    app = FastAPI(title="Domicile admin", docs_url=None, redoc_url=None)
-    app.add_exception_handler(RequestError, _refused)
+    app = application()
     if watches is not None:
         _quarantine(app, live, watches)
 
@@ -104,12 +37,20 @@ def build(live: Live, watches: Watches | None = None) -> FastAPI:
     async def metrics() -> Response:
         """The Prometheus text exposition."""
         live.refresh_gauges()
-        return Response(live.metrics.render(), media_type="text/plain; version=0.0.4")
+        return Response(live.metrics.render(), media_type=TEXT)
 
     @app.get("/status")
-    async def status() -> Status:
+    async def shown() -> Status:
         """Versions, log, endpoints."""
-        return _status(live, watches)
+        return status(live, watches)
+
+    return app
+
+
+def application() -> FastAPI:
+    """An admin application that answers `/healthz`, and errors in the shape of all others."""
+    app = FastAPI(title="Domicile admin", docs_url=None, redoc_url=None)
+    app.add_exception_handler(RequestError, _refused)
 
     @app.get("/healthz")
     async def healthz() -> dict[str, str]:
@@ -126,74 +67,26 @@ def _quarantine(app: FastAPI, live: Live, watches: Watches) -> None:
     ) -> Quarantined:
         """Narrow at once, also for requests in flight; or lift it."""
         by = operator(authorization, live, watches.token)
-        book = watches.quarantine
-        act = book.lift if asked.lift else book.impose
-        try:
-            await act(asked.what, asked.name, asked.reason, by)
-        except NotQuarantined as error:
-            raise RequestError("invalid_request", str(error)) from None
-        except AuditError as error:
-            message = f"{error}; a veto asked for stands in this process, a lift was not done"
-            raise RequestError("log_unavailable", message, retry_after=5.0) from None
-        return Quarantined(quarantined=list(book.imposed))
+        return Quarantined(quarantined=list(await quarantined(watches, asked, by)))
 
     @app.post("/drift/accept")
     async def accept(
         asked: AcceptanceAsked, authorization: Annotated[str, Header()] = ""
     ) -> dict[str, str]:
         """End a drift's alarm, where no compliance keys are configured."""
-        by = operator(authorization, live, watches.token)
-        try:
-            await watches.drift.accept(asked.endpoint, asked.reason, by)
-        except AuditError as error:
-            raise RequestError("log_unavailable", str(error), retry_after=5.0) from None
-        except ValueError as error:
-            raise RequestError("invalid_request", str(error)) from None
+        await accepted(watches, asked, operator(authorization, live, watches.token))
         return {"accepted": asked.endpoint}
+
+    @app.post("/reload")
+    async def reload(authorization: Annotated[str, Header()] = "") -> FilesStatus:
+        """Look at the files now, as SIGHUP does; `refused` says why they don't serve, if so."""
+        operator(authorization, live, watches.token)
+        if watches.reloader is not None:
+            await watches.reloader.look(now=True)
+        return files_status(live.files)
 
 
 async def _refused(request: Request, error: Exception) -> JSONResponse:
     if not isinstance(error, RequestError):
         raise error
     return JSONResponse(error.body(), error.status, headers=dict(error.headers))
-
-
-def _status(live: Live, watches: Watches | None) -> Status:
-    snapshot, head = live.snapshot, live.log.head
-    files = live.files
-    return Status(
-        router=snapshot.config.router.id,
-        region=snapshot.region,
-        snapshot=snapshot.digest,
-        policy=snapshot.policy.digest,
-        catalog=snapshot.catalog.digest,
-        catalog_date=snapshot.catalog.date.isoformat(),
-        loaded_at=snapshot.loaded_at,
-        files=FilesStatus(
-            on_disk=files.on_disk,
-            active=files.active,
-            looked_at=files.looked_at,
-            refused=files.refused,
-        ),
-        quarantined=[] if watches is None else list(watches.quarantine.imposed),
-        drifted=sorted(snapshot.drifted),
-        keys=len(snapshot.keys),
-        log=live.log.health.state,
-        log_size=0 if head is None else head.size,
-        checkpoint=None if head is None else head.text,
-        anchors=[AnchorStatus(**asdict(one)) for one in live.anchored()],
-        open_requests=live.concurrency.total,
-        degraded=live.degraded(),
-        endpoints=[_endpoint(live, name) for name in sorted(snapshot.targets)],
-    )
-
-
-def _endpoint(live: Live, name: str) -> EndpointStatus:
-    now = live.loop_time()
-    replicas = live.snapshot.replicas(name)
-    return EndpointStatus(
-        endpoint=name,
-        kind=live.snapshot.policy.endpoints[name].kind,
-        replicas={key: live.health.standing(key, now).name.lower() for key in replicas},
-        tokens=sum(live.inflight.tokens(key) for key in replicas),
-    )

@@ -19,12 +19,17 @@ MAX_HEADER: Final = 8192
 
 
 class Concurrency:
-    """Open requests per key, exact within one process."""
+    """Open requests per key, exact within one process.
 
-    __slots__ = ("_open", "limit")
+    `limit` is for keys without one of their own; of several workers each allows its `share` of
+    every limit, one request at least.
+    """
 
-    def __init__(self, limit: int) -> None:
+    __slots__ = ("_open", "limit", "share")
+
+    def __init__(self, limit: int, share: float = 1.0) -> None:
         self.limit = limit
+        self.share = share
         self._open: dict[str, int] = {}
 
     def enter(self, key: str, limit: int | None) -> Lease:
@@ -34,6 +39,8 @@ class Concurrency:
             RequestError: the key has as many open requests as it may.
         """
         allowed = self.limit if limit is None else limit
+        if self.share < 1:
+            allowed = max(1, int(allowed * self.share))
         count = self._open.get(key, 0)
         if count >= allowed:
             raise RequestError(

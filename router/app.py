@@ -102,6 +102,7 @@ class Router:
         self.watches: Watches | None = None
         self._open: set[asyncio.Task[object]] = set()
         self._ticking: asyncio.Task[None] | None = None
+        self.hurry = asyncio.Event()
         keeper = live.anchors or AnchorKeeper({}, clocks.wall)
         self._anchoring = Anchoring(keeper, clocks.loop)
 
@@ -231,11 +232,14 @@ class Router:
                 self.live.notes["heartbeat"] = type(error).__name__
 
     async def close(self, drain: float | None = None) -> None:
-        """Let open requests end within `drain` seconds, then close log and connections."""
+        """Let open requests end within `drain` seconds, then close log and connections.
+
+        `hurry` set meanwhile ends the wait.
+        """
         self.live.draining = True
         limit = self.live.snapshot.config.router.limits.drain if drain is None else drain
         if self._open:
-            await asyncio.wait(self._open, timeout=limit)
+            await self._ended(limit)
         for task in self._open:
             task.cancel()
         if self._open:
@@ -249,6 +253,17 @@ class Router:
         await self._anchoring.close(self.live.log.head)
         if isinstance(self.transport, HttpTransport):
             await self.transport.close()
+
+    async def _ended(self, limit: float) -> None:
+        """Open requests have ended, `limit` seconds are over, or somebody is in a hurry."""
+        hurry = asyncio.ensure_future(self.hurry.wait())
+        ended = asyncio.ensure_future(asyncio.wait(self._open))
+        try:
+            first = asyncio.FIRST_COMPLETED
+            await asyncio.wait((hurry, ended), timeout=limit, return_when=first)
+        finally:
+            hurry.cancel()
+            ended.cancel()
 
 
 def new_id(clocks: Clocks) -> str:

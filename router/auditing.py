@@ -25,7 +25,7 @@ from router.audit.reading import NotInLog, Shown
 from router.auth import EVERY, Home, Principal
 from router.errors import RequestError
 from router.live import Live
-from router.reading_records import RecordView, record_view
+from router.reading_records import RecordView, read_record, record_view
 
 MOST: Final = 500
 
@@ -43,7 +43,8 @@ class EntryView(BaseModel):
 class PageView(BaseModel):
     """A page: `hidden` are those of the auditor's tenants that may not be viewed from there.
 
-    `next` is the `after` of the next page; `null` at the end.
+    `next` is the `after` of the next page; `null` at the end. `logs` are the names of all logs of
+    this router: each of its workers writes one.
     """
 
     log: str
@@ -52,6 +53,7 @@ class PageView(BaseModel):
     next: int | None
     size: int
     checkpoint: str
+    logs: list[str] = []
 
 
 @dataclass(slots=True)
@@ -96,6 +98,33 @@ def auditor(holder: Principal | Home, policy: Policy) -> Auditor:
     if not holder.view_from:
         return Auditor(holder, frozenset())
     return Auditor(holder, frozenset(boundary(holder.view_from, policy.atlas).places.ids))
+
+
+async def record_for(live: Live, index: int, holder: Principal) -> RecordView:
+    """One entry of this process's log, for its owner or an auditor.
+
+    Raises:
+        RequestError: no such entry that the holder may see, or the reading can't be recorded.
+    """
+    try:
+        if index < 0:
+            raise NotInLog(f"no entry {index}")
+        if holder.role == "auditor":
+            return await audited_record(live, auditor(holder, live.snapshot.policy), index)
+        return await read_record(live.log, live.log_name, index, holder)
+    except NotInLog:
+        raise RequestError("not_found", "no such record of yours in this log") from None
+
+
+async def page_for(live: Live, after: int, limit: int, holder: Principal | Home) -> PageView:
+    """A page of this process's log, for an auditor.
+
+    Raises:
+        RequestError: the key is no auditor's, or the reading can't be recorded.
+    """
+    found = await audited_page(live, auditor(holder, live.snapshot.policy), after, limit)
+    found.logs = list(live.logs)
+    return found
 
 
 async def audited_record(live: Live, who: Auditor, index: int) -> RecordView:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from random import random
+from typing import TYPE_CHECKING, Protocol
 
 from policies.timed import effective_now
 from regions.fleet import Readings
@@ -21,6 +22,10 @@ from router.snapshot import Snapshot
 from router.state.ledger import Ledger
 from router.vetoes import VetoBoard
 
+if TYPE_CHECKING:
+    from router.auditing import PageView
+    from router.reading_records import RecordView
+
 
 @dataclass(slots=True)
 class Files:
@@ -34,6 +39,35 @@ class Files:
     active: str = ""
     looked_at: float = 0.0
     refused: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Whole:
+    """All workers of a supervisor as they stand: readiness is the whole's, not one process's.
+
+    `troubles` are in words, for the status of each.
+    """
+
+    ready: bool
+    workers: int
+    troubles: tuple[str, ...] = ()
+
+
+class Siblings(Protocol):
+    """The other workers of a supervisor, as one of them reaches them."""
+
+    @property
+    def logs(self) -> tuple[str, ...]:
+        """The names of all workers' logs, in order."""
+        ...
+
+    async def record(self, log: str, index: int, key: str) -> RecordView:
+        """An entry of another worker's log, for the holder of a key. Raises RequestError."""
+        ...
+
+    async def page(self, log: str, after: int, limit: int, key: str) -> PageView:
+        """A page of another worker's log, for an auditor's key. Raises RequestError."""
+        ...
 
 
 @dataclass(slots=True)
@@ -62,6 +96,8 @@ class Live:
     starting: set[str] = field(default_factory=set)
     notes: dict[str, str] = field(default_factory=dict)
     readings: Readings = field(default_factory=Readings)
+    whole: Whole | None = None
+    siblings: Siblings | None = None
     silence: Silence = field(init=False)
     chance: Callable[[], float] = random
     balance: Balance = field(init=False)
@@ -87,6 +123,21 @@ class Live:
         """The time to write into the log: a real one, even when the clock is wrong."""
         return max(self.wall_time(), self.log.newest_time())
 
+    def ready(self) -> bool:
+        """Whether requests are served: by this process, or by the whole it belongs to."""
+        if self.whole is not None:
+            return self.whole.ready
+        return self.is_serving()
+
+    def is_serving(self) -> bool:
+        """Whether this process serves requests."""
+        return self.log.health.state != "failed" and not self.draining and not self.starting
+
+    @property
+    def logs(self) -> tuple[str, ...]:
+        """The names of this router's logs: one, or one of each worker."""
+        return (self.log_name,) if self.siblings is None else self.siblings.logs
+
     def degraded(self) -> list[str]:
         """What doesn't work as it should, in words; empty when all is well."""
         found = [f"{name}: {text}" for name, text in sorted(self.notes.items())]
@@ -97,6 +148,7 @@ class Live:
             found.append(f"log: {health.reason}")
         late = [one for one in self.anchored() if one.state != "ok"]
         found += [f"anchor {one.name}: {one.reason or one.state}" for one in late]
+        found += () if self.whole is None else self.whole.troubles
         marked = self.health.marked(self.loop_time())
         return [*found, *(f"marked: {key}" for key in marked)]
 

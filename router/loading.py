@@ -250,10 +250,6 @@ def _is_reference(value: str) -> bool:
 
 def _agree(config: Config, policy: Policy, keys: KeyRing) -> None:
     """6."""
-    if config.router.workers > 1:
-        raise ConfigError(
-            "`router.workers`: more than one is not served yet; run a router for each port"
-        )
     for what, region in _own_places(config):
         try:
             policy.atlas.region(region)

@@ -35,6 +35,8 @@ class Described:
     kind: str
     help: str
     labels: tuple[str, ...] = ()
+    summed: bool = False
+    """Of a gauge: whether the sum over several workers says something."""
 
 
 ALL: Final = (
@@ -108,8 +110,16 @@ ALL: Final = (
         ("model",),
     ),
     Described("domicile_vetoes", "gauge", "Vetoes in force, by kind.", ("what",)),
-    Described("domicile_open_requests", "gauge", "Requests open now.", ()),
-    Described("domicile_inflight_tokens", "gauge", "Tokens in flight, estimated.", ("endpoint",)),
+    Described("domicile_open_requests", "gauge", "Requests open now.", (), summed=True),
+    Described(
+        "domicile_inflight_tokens",
+        "gauge",
+        "Tokens in flight, estimated.",
+        ("endpoint",),
+        summed=True,
+    ),
+    Described("domicile_workers", "gauge", "Worker processes, by state.", ("state",), summed=True),
+    Described("domicile_worker_restarts_total", "counter", "Workers that were started again.", ()),
     Described("domicile_marked_replicas", "gauge", "Replicas under a bad mark.", ()),
     Described("domicile_log_size", "gauge", "Entries in the region log.", ()),
     Described("domicile_export_behind", "gauge", "Lines a sink has still to look at.", ("sink",)),
@@ -137,6 +147,16 @@ ALL: Final = (
 )
 
 Labels = tuple[str, ...]
+Numbers = dict[tuple[str, Labels], float]
+
+
+@dataclass(frozen=True, slots=True)
+class Readout:
+    """Everything a process counted, at one moment: by name and label values."""
+
+    counters: Numbers
+    gauges: Numbers
+    histograms: dict[tuple[str, Labels], list[float]]
 
 
 class Metrics:
@@ -145,8 +165,8 @@ class Metrics:
     __slots__ = ("_gauges", "_histograms", "_values")
 
     def __init__(self) -> None:
-        self._values: dict[tuple[str, Labels], float] = {}
-        self._gauges: dict[tuple[str, Labels], float] = {}
+        self._values: Numbers = {}
+        self._gauges: Numbers = {}
         self._histograms: dict[tuple[str, Labels], list[float]] = {}
 
     def count(self, name: str, labels: Labels = (), by: float = 1) -> None:
@@ -170,35 +190,42 @@ class Metrics:
         """A counter's or gauge's value; 0 when never touched."""
         return self._values.get((name, labels), self._gauges.get((name, labels), 0.0))
 
+    def read(self) -> Readout:
+        """Everything counted so far, as it is now."""
+        histograms = {key: list(counts) for key, counts in self._histograms.items()}
+        return Readout(dict(self._values), dict(self._gauges), histograms)
+
     def render(self) -> bytes:
         """The Prometheus text exposition."""
-        registry = CollectorRegistry(auto_describe=False)
-        registry.register(_Exposed(self))
-        return generate_latest(registry)
+        return rendered(self.read(), ALL)
 
-    def families(self) -> Iterator[Metric]:
-        """Every described metric with its samples."""
-        for described in ALL:
-            yield self._family(described)
 
-    def _family(self, described: Described) -> Metric:
-        if described.kind == "histogram":
-            return self._histogram(described)
-        kind, source = _GAUGE, self._gauges
-        if described.kind == "counter":
-            kind, source = _COUNTER, self._values
-        family = kind(described.name, described.help, labels=described.labels)
-        for (name, labels), value in sorted(source.items()):
-            if name == described.name:
-                family.add_metric(labels, value)
-        return family
+def rendered(read: Readout, described: Iterable[Described]) -> bytes:
+    """The Prometheus text exposition of what was counted."""
+    registry = CollectorRegistry(auto_describe=False)
+    registry.register(_Exposed([_family(one, read) for one in described]))
+    return generate_latest(registry)
 
-    def _histogram(self, described: Described) -> Metric:
-        family = HistogramMetricFamily(described.name, described.help, labels=described.labels)
-        for (name, labels), counts in sorted(self._histograms.items()):
-            if name == described.name:
-                family.add_metric(labels, list(_cumulative(counts[:-1])), counts[-1])
-        return family
+
+def _family(described: Described, read: Readout) -> Metric:
+    if described.kind == "histogram":
+        return _histogram(described, read)
+    kind, source = _GAUGE, read.gauges
+    if described.kind == "counter":
+        kind, source = _COUNTER, read.counters
+    family = kind(described.name, described.help, labels=described.labels)
+    for (name, labels), value in sorted(source.items()):
+        if name == described.name:
+            family.add_metric(labels, value)
+    return family
+
+
+def _histogram(described: Described, read: Readout) -> Metric:
+    family = HistogramMetricFamily(described.name, described.help, labels=described.labels)
+    for (name, labels), counts in sorted(read.histograms.items()):
+        if name == described.name:
+            family.add_metric(labels, list(_cumulative(counts[:-1])), counts[-1])
+    return family
 
 
 _Simple = type[CounterMetricFamily] | type[GaugeMetricFamily]
@@ -207,11 +234,11 @@ _GAUGE: Final[_Simple] = GaugeMetricFamily
 
 
 class _Exposed(Collector):
-    def __init__(self, metrics: Metrics) -> None:
-        self._metrics = metrics
+    def __init__(self, families: Iterable[Metric]) -> None:
+        self._families = families
 
     def collect(self) -> Iterable[Metric]:
-        return self._metrics.families()
+        return self._families
 
 
 def _cumulative(counts: list[float]) -> Iterator[tuple[str, float]]:

@@ -11,17 +11,30 @@ import hmac
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import Final
+from typing import Final, Protocol
 
 from router.audit.errors import AuditError
 from router.audit.layout import Folder
 from router.auth import Principal, authenticate
 from router.errors import RequestError
-from router.live import Live
+from router.snapshot import Snapshot
 
 NAME: Final = "admin.token"
 LOCAL: Final = "local"
 PREFIX: Final = "local-"
+
+
+class Knowing(Protocol):
+    """The snapshot in force, and the time."""
+
+    @property
+    def snapshot(self) -> Snapshot:
+        """Whose keys count."""
+        ...
+
+    def now(self) -> float:
+        """Seconds since the epoch."""
+        ...
 
 
 def token_path(folder: Path, log_id: str) -> Path:
@@ -48,7 +61,7 @@ def new_token(path: Path, entropy: Callable[[int], bytes]) -> str:
     return token
 
 
-def operator(authorization: str, live: Live, token: str) -> str:
+def operator(authorization: str, live: Knowing, token: str) -> str:
     """Who asks: a key's id, or `local`.
 
     Args:

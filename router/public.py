@@ -17,13 +17,12 @@ from starlette.exceptions import HTTPException
 
 from policies.engine import Ask, decide
 from policies.model import Policy
-from router.audit.reading import NotInLog
-from router.auditing import MOST, PageView, audited_page, audited_record, auditor
+from router.auditing import MOST, PageView, page_for, record_for
 from router.auth import Home, Principal, authenticate
 from router.errors import RequestError
 from router.live import Live
 from router.misdirection import direct
-from router.reading_records import RecordView, read_record
+from router.reading_records import RecordView
 from router.surfaces import described
 
 
@@ -117,7 +116,7 @@ def _health(app: FastAPI, live: Live) -> None:
     async def readyz() -> JSONResponse:
         """200 while requests are served; 503 at the start, or when the log can't be written."""
         health = live.log.health
-        ready = health.state != "failed" and not live.draining and not live.starting
+        ready = live.ready()
         body = Ready(
             ready=ready,
             log=health.state if not health.reason else f"{health.state}: {health.reason}",
@@ -159,16 +158,12 @@ def _records(app: FastAPI, live: Live) -> None:
     @app.get("/domicile/v1/records/{log}/{index}", tags=["residency"])
     async def record(log: str, index: int, holder: Holder) -> RecordView:
         """The caller's own entry in the region log, with its proof of inclusion."""
-        try:
-            if log != live.log_name or index < 0:
-                raise NotInLog(f"no entry {index} in log `{log}`")
-            principal = _here(holder)
-            if principal.role == "auditor":
-                who = auditor(principal, live.snapshot.policy)
-                return await audited_record(live, who, index)
-            return await read_record(live.log, log, index, principal)
-        except NotInLog:
-            raise RequestError("not_found", "no such record of yours in this log") from None
+        principal = _here(holder)
+        if log not in live.logs:
+            raise RequestError("not_found", "no such record of yours in this log")
+        if live.siblings is None or log == live.log_name:
+            return await record_for(live, index, principal)
+        return await live.siblings.record(log, index, principal.key)
 
 
 def _audit(app: FastAPI, live: Live) -> None:
@@ -177,10 +172,16 @@ def _audit(app: FastAPI, live: Live) -> None:
         holder: Holder,
         after: Annotated[int, Query(ge=-1)] = -1,
         limit: Annotated[int, Query(ge=1, le=MOST)] = 100,
+        log: str | None = None,
     ) -> PageView:
-        """What an auditor's key may see of the region log, oldest first."""
-        who = auditor(holder, live.snapshot.policy)
-        return await audited_page(live, who, after, limit)
+        """What an auditor's key may see of a region log, by default the first, oldest first."""
+        wanted = live.logs[0] if log is None else log
+        if wanted not in live.logs:
+            known = ", ".join(live.logs)
+            raise RequestError("not_found", f"there is no such log; there are: {known}")
+        if live.siblings is None or wanted == live.log_name:
+            return await page_for(live, after, limit, holder)
+        return await live.siblings.page(wanted, after, limit, _here(holder).key)
 
 
 def _here(holder: Principal | Home) -> Principal:

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from policies.model import Rate, Tenant
+from router.config import Config
 from router.errors import RequestError
 from router.state.ledger import Bucket, Full, Ledger, Level, Seats, Take
 
@@ -123,6 +124,20 @@ def refused(full: Full) -> RequestError:
             f"x-ratelimit-remaining-{full.name}": "0",
             f"x-ratelimit-reset-{full.name}": f"{wait}s",
         },
+    )
+
+
+def exactness(config: Config, workers: int) -> str:
+    """How exact the tenants' and keys' limits are, in words for the operator."""
+    if workers == 1:
+        where = "this process" if config.state is None else "Redis, over all routers"
+        return f"exact: tenants' limits are counted in {where}, keys' open requests here"
+    part = f"1/{workers} of each limit, one at least"
+    if config.state is None:
+        return f"each of {workers} workers allows {part}: `state.redis` makes tenants' limits exact"
+    return (
+        f"tenants' limits are exact, counted in Redis; of keys' open requests each of {workers} "
+        f"workers allows {part}"
     )
 
 

@@ -17,7 +17,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final
+from typing import Final, Protocol
 
 from policies.lint import lint
 from policies.loader import Loaded
@@ -26,11 +26,10 @@ from router.audit.entry import Entry, Json
 from router.audit.errors import AuditError
 from router.checking import Checked, check, stores, unread_variables
 from router.config import Config, ConfigError
-from router.live import Live
+from router.live import Files
 from router.loading import baseline_signatures, compliance_keys, read_files
 from router.reload_files import fingerprint, needs_restart
 from router.snapshot import Snapshot
-from router.swap import Swap
 
 SHOWN: Final = 5
 MAX_TEXT: Final = 300
@@ -52,6 +51,69 @@ class Source:
     path: Path
     environment: Mapping[str, str]
     active: str
+    watched: bool = True
+    """Whether this process looks at the files itself; a worker is told by its supervisor."""
+
+
+class Recording(Protocol):
+    """A region log."""
+
+    def record(self, entry: Entry) -> Awaitable[object]:
+        """Write an entry. Raises AuditError."""
+        ...
+
+
+class Counting(Protocol):
+    """What counts reloads."""
+
+    def count(self, name: str, labels: tuple[str, ...] = (), by: float = 1) -> None:
+        """Add to a counter."""
+        ...
+
+
+class Served(Protocol):
+    """What serves a snapshot: one router, or the workers of a supervisor."""
+
+    @property
+    def snapshot(self) -> Snapshot:
+        """The one in force."""
+        ...
+
+    @property
+    def files(self) -> Files:
+        """What is known of the files."""
+        ...
+
+    @property
+    def notes(self) -> dict[str, str]:
+        """What is told in the status."""
+        ...
+
+    @property
+    def log(self) -> Recording:
+        """Where a refusal is recorded."""
+        ...
+
+    @property
+    def metrics(self) -> Counting:
+        """Where reloads are counted."""
+        ...
+
+    def stamp(self) -> float:
+        """The time to write down, epoch seconds."""
+        ...
+
+    def now(self) -> float:
+        """The time to judge by, epoch seconds."""
+        ...
+
+
+class Taking(Protocol):
+    """Puts a snapshot in force."""
+
+    async def reload(self, base: Snapshot) -> None:
+        """All of it, or raise AuditError or Refused and change nothing."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,8 +157,8 @@ class Reloader:
 
     def __init__(
         self,
-        live: Live,
-        swap: Swap,
+        live: Served,
+        swap: Taking,
         source: Source,
         loaded: Callable[[], Awaitable[None]] | None = None,
     ) -> None:

@@ -7,28 +7,29 @@ import contextlib
 import os
 import signal
 import socket
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import uvicorn
 
-from router import admin
 from router.app import Asgi, Clocks, Router
+from router.audit.settings import LogSettings
 from router.config import ConfigError
 from router.direct import Inference, direct
 from router.door import Door
 from router.outcome_store import OutcomeStore
 from router.reload import Source
 from router.reload_files import fingerprint
+from router.snapshot import Snapshot
 from router.transport.client import HttpTransport
 from router.transport.messages import Transport
-from router.watch.start import Watches
 
 KEEP_ALIVE = 75
 
 
-def bind(address: tuple[str, int], what: str) -> socket.socket:
-    """A listening socket.
+def bind(address: tuple[str, int], what: str, shared: bool = False) -> socket.socket:
+    """A listening socket; a `shared` one lets others of this user listen on the same address.
 
     Raises:
         ConfigError: the address can't be bound; says what to change.
@@ -37,6 +38,8 @@ def bind(address: tuple[str, int], what: str) -> socket.socket:
     # With the protocol named, asyncio turns Nagle off on every accepted connection.
     found = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    if shared:
+        found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
     try:
         found.bind(address)
     except OSError as error:
@@ -78,11 +81,15 @@ def listener(app: Asgi, inference: Inference | None = None) -> Listener:
 class Serving:
     """A router behind its two sockets."""
 
-    def __init__(self, router: Router, public: socket.socket, private: socket.socket) -> None:
+    def __init__(
+        self, router: Router, public: socket.socket, private: socket.socket | None
+    ) -> None:
         self.router = router
-        self._public = listener(router, router)
-        self._private = listener(admin.build(router.live, router.watches))
-        self._sockets = ((self._public, public), (self._private, private))
+        self._sockets = [(listener(router, router), public)]
+        if private is not None:
+            from router import admin  # FastAPI, which a worker without this listener does without
+
+            self._sockets.append((listener(admin.build(router.live, router.watches)), private))
         self._tasks: list[asyncio.Task[None]] = []
 
     async def start(self) -> None:
@@ -109,54 +116,100 @@ async def _serve(server: uvicorn.Server, found: socket.socket) -> None:
         await server.serve([found])
 
 
+async def opened(
+    source: Source,
+    snapshot: Snapshot,
+    settings: LogSettings,
+    workers: int = 1,
+    transport: Transport | None = None,
+) -> Router:
+    """The router of a snapshot, with its ledger, its anchors, and what it measured before.
+
+    Args:
+        workers: how many share the limits.
+
+    Raises:
+        ConfigError, AuditError: it can't start; says why.
+    """
+    from router.anchoring import publishers
+    from router.state.opening import open_ledger
+
+    config, environment, base = snapshot.config, source.environment, source.path.parent
+    clocks = Clocks.real(os.urandom)
+    ledger = open_ledger(config, environment, base, clocks.loop, workers)
+    out = transport or HttpTransport()
+    both = (clocks.wall, clocks.loop)
+    anchors = publishers(config.log.anchor, settings, out, both, environment, base)
+    router = await Router.open(snapshot, settings, clocks, out, source, ledger, anchors)
+    router.live.concurrency.share = 1 / workers
+    outcomes = config.grading.outcomes
+    try:
+        if outcomes is not None:
+            router.lane.restore(OutcomeStore(base / outcomes / f"{settings.log_id}.jsonl"))
+    except OSError:
+        await router.close(0)
+        raise
+    return router
+
+
 async def serve(
-    path: Path, environment: Mapping[str, str], transport: Transport | None = None
+    path: Path,
+    environment: Mapping[str, str],
+    transport: Transport | None = None,
+    workers: int | None = None,
 ) -> None:
-    """Serve until SIGTERM or SIGINT, then drain.
+    """Serve until SIGTERM or SIGINT, then drain; a second one ends what is still open.
+
+    Args:
+        workers: instead of the file's `router.workers`. More than one run under a supervisor.
 
     Raises:
         ConfigError, DocumentErrors, AuditError: it can't start; says why.
     """
-    from router.anchoring import publishers
+    from router.handover import hand_over
     from router.loading import load_snapshot, log_settings
-    from router.state.opening import open_ledger
 
-    clocks = Clocks.real(os.urandom)
     source = Source(path, environment, fingerprint(path))
-    snapshot = load_snapshot(path, environment, clocks.wall())
+    snapshot = load_snapshot(path, environment, time.time())
     settings = log_settings(snapshot.config, path.parent, environment)
-    ledger = open_ledger(snapshot.config, environment, path.parent, clocks.loop)
-    out = transport or HttpTransport()
-    both = (clocks.wall, clocks.loop)
-    section = snapshot.config.log.anchor
-    anchors = publishers(section, settings, out, both, environment, path.parent)
-    router = await Router.open(snapshot, settings, clocks, out, source, ledger, anchors)
-    listening, outcomes = snapshot.config.router, snapshot.config.grading.outcomes
+    count = snapshot.config.router.workers if workers is None else workers
+    if count > 1:
+        from router.supervisor.supervise import supervise
+
+        await supervise(source, snapshot, settings, count)
+        return
+    await hand_over(settings, snapshot.config.router.id, (settings.log_id,))
+    router = await opened(source, snapshot, settings, transport=transport)
+    listening = snapshot.config.router
     try:
-        if outcomes is not None:
-            name = f"{settings.log_id}.jsonl"
-            router.lane.restore(OutcomeStore(path.parent / outcomes / name))
         public = bind(listening.listen, "listen")
         private = bind(listening.admin, "admin")
     except (ConfigError, OSError):
         await router.close(0)
         raise
     serving = Serving(router, public, private)
+    look = None if router.watches is None else router.watches.look_at_files
     stop = asyncio.Event()
-    with _signals(stop, router.watches):
+    with signals(stop, router.hurry, look):
         await serving.start()
         await stop.wait()
         await serving.stop()
 
 
 @contextlib.contextmanager
-def _signals(stop: asyncio.Event, watches: Watches | None) -> Iterator[None]:
-    """SIGTERM and SIGINT stop, SIGHUP looks at the files now."""
+def signals(
+    stop: asyncio.Event, hurry: asyncio.Event, look: Callable[[], None] | None
+) -> Iterator[None]:
+    """SIGTERM and SIGINT stop, a second one is in a `hurry`; SIGHUP looks at the files now."""
     loop = asyncio.get_running_loop()
+
+    def asked() -> None:
+        (hurry if stop.is_set() else stop).set()
+
     for one in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(one, stop.set)
-    if watches is not None:
-        loop.add_signal_handler(signal.SIGHUP, watches.look_at_files)
+        loop.add_signal_handler(one, asked)
+    if look is not None:
+        loop.add_signal_handler(signal.SIGHUP, look)
     try:
         yield
     finally:

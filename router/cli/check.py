@@ -71,6 +71,8 @@ def _json(found: Checked) -> dict[str, object]:
 
 
 def _snapshot_json(snapshot: Snapshot) -> dict[str, object]:
+    from router.quotas import exactness
+
     policy = snapshot.policy
     return {
         "snapshot": snapshot.digest,
@@ -78,6 +80,7 @@ def _snapshot_json(snapshot: Snapshot) -> dict[str, object]:
         "catalog": snapshot.catalog.digest,
         "router": {"id": snapshot.config.router.id, "region": snapshot.region},
         "counts": _counts(snapshot),
+        "limits": exactness(snapshot.config, snapshot.config.router.workers),
         "tenants": {name: _grant_json(policy, name) for name in sorted(policy.tenants)},
     }
 
@@ -127,6 +130,8 @@ def _show(found: Checked, effective: bool) -> None:
 
 
 def _show_grants(snapshot: Snapshot) -> None:
+    from router.quotas import exactness
+
     policy = snapshot.policy
     print_table(
         "what is granted now",
@@ -136,4 +141,5 @@ def _show_grants(snapshot: Snapshot) -> None:
     )  # fmt: skip
     counts = ", ".join(f"{count} {what}" for what, count in _counts(snapshot).items())
     click.echo(f"router `{snapshot.config.router.id}` in {snapshot.region}: {counts}")
+    click.echo(f"limits: {exactness(snapshot.config, snapshot.config.router.workers)}")
     click.echo(f"snapshot {snapshot.digest[:16]}, policy {policy.digest[:16]}")

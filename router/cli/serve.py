@@ -12,9 +12,15 @@ from router.cli.failing import failing
 
 @click.command("serve")
 @click.option("--config", "config", metavar="FILE", help="Configuration file.")
+@click.option(
+    "--workers", "workers", type=click.IntRange(1, 256), metavar="N",
+    help="Processes behind the one port, instead of the file's `router.workers`.",
+)  # fmt: skip
 @failing
-def command(config: str | None) -> None:
-    """Run the router until SIGTERM, then let open requests end.
+def command(config: str | None, workers: int | None) -> None:
+    """Run the router until SIGTERM, then let open requests end; a second SIGTERM ends them.
+
+    With several workers each writes a region log of its own, and the admin listener shows all.
 
     Exit codes: 0 stopped, 1 it could not start.
     """
@@ -25,5 +31,5 @@ def command(config: str | None) -> None:
 
     path = find(config, os.environ)
     click.echo(f"domicile: serving from {path}", err=True)
-    uvloop.run(serve(path, os.environ))
+    uvloop.run(serve(path, os.environ, workers=workers))
     sys.exit(0)

@@ -20,21 +20,27 @@ CLUSTER = "redis+cluster://"
 
 
 def open_ledger(
-    config: Config, environment: Mapping[str, str], base: Path, clock: Callable[[], float]
+    config: Config,
+    environment: Mapping[str, str],
+    base: Path,
+    clock: Callable[[], float],
+    workers: int = 1,
 ) -> Ledger:
     """The ledger of a configuration; `clock` gives monotonic seconds.
+
+    Of several `workers` each counts its part of every limit, whenever it counts alone.
 
     Raises:
         ConfigError: the reference leads nowhere, or to something that is no Redis URL.
     """
     if config.state is None:
-        return MemoryLedger(clock)
+        return MemoryLedger(clock, 1 / workers)
     url = resolve(config.state.redis, environment, base).decode("utf-8", "replace")
     try:
         client = _client(url)
     except ValueError:
         raise ConfigError("`state.redis` leads to no redis:// or rediss:// URL") from None
-    return SharedLedger(client, clock, config.state.share)
+    return SharedLedger(client, clock, config.state.share / workers)
 
 
 def _client(url: str) -> Scripts:

@@ -40,9 +40,15 @@ class ExportWatch:
 def export_watch(
     live: Live, log: LogSettings, sections: Sequence[ExportSection], base: Path
 ) -> ExportWatch:
-    """The sinks of a configuration; files are relative to `base`. Raises SinkRefused."""
+    """The sinks of a configuration; files are relative to `base`. Raises SinkRefused.
+
+    Each worker writes a file of its own: `events.json` and, of the second one, `events.w2.json`.
+    """
     folder = Folder(log.dir).log(log.log_id)
+    worker = log.log_id.removeprefix(live.snapshot.config.router.id)
+    files = [(one, base / one.file) for one in sections]
     sinks = [
-        (one.file, FileSink(folder, base / one.file, one.format, LocalDisk())) for one in sections
+        (one.file, FileSink(folder, path.with_stem(path.stem + worker), one.format, LocalDisk()))
+        for one, path in files
     ]
     return ExportWatch(live, sinks)

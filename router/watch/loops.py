@@ -8,9 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from typing import Final
-
-from router.live import Live
+from typing import Final, Protocol
 
 JITTER: Final = 0.2
 RETRY: Final = 60.0
@@ -37,6 +35,20 @@ class Loop:
         return min(self.seconds, RETRY)
 
 
+class Watching(Protocol):
+    """Whose loops they are."""
+
+    @property
+    def starting(self) -> set[str]:
+        """Loops that have not looked for the first time yet."""
+        ...
+
+    @property
+    def notes(self) -> dict[str, str]:
+        """What is told in the status."""
+        ...
+
+
 class Loops:
     """Runs loops as tasks of this event loop.
 
@@ -46,7 +58,10 @@ class Loops:
     """
 
     def __init__(
-        self, live: Live, sleep: Callable[[float], Awaitable[object]], random: Callable[[], float]
+        self,
+        live: Watching,
+        sleep: Callable[[float], Awaitable[object]],
+        random: Callable[[], float],
     ) -> None:
         self._live = live
         self._sleep = sleep
@@ -55,7 +70,7 @@ class Loops:
 
     def start(self, loops: Sequence[Loop]) -> None:
         """Begin; each looks for the first time at once."""
-        self._live.starting |= {loop.name for loop in loops if loop.first}
+        self._live.starting.update(loop.name for loop in loops if loop.first)
         self._tasks += [asyncio.create_task(self._run(loop), name=loop.name) for loop in loops]
 
     async def _run(self, loop: Loop) -> None:

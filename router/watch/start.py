@@ -16,6 +16,7 @@ from router.live import Live
 from router.operator import new_token, token_path
 from router.quarantine import Quarantine
 from router.reload import Reloader, Source
+from router.snapshot import Snapshot
 from router.storage.exports import export_watch
 from router.storage.seal import seal_watch
 from router.swap import Swap
@@ -75,6 +76,7 @@ class Watches:
         self.reloader = reloader
         self._loops = loops
         self._prober = prober
+        self._loaded: Callable[[], Awaitable[None]] = drift.settle
         self._asked: set[asyncio.Task[None]] = set()
 
     @classmethod
@@ -106,7 +108,9 @@ class Watches:
             await drift.settle()
             soon.set()  # what is new in the files has not been asked about yet
 
-        reloader = None if source is None else Reloader(live, swap, source, loaded)
+        reloader = None
+        if source is not None and source.watched:
+            reloader = Reloader(live, swap, source, loaded)
         environment = {} if source is None else source.environment
         watch = live.snapshot.config.watch
         prober = Prober(live, transport, Scraper(live, transport), watch.probe)
@@ -125,7 +129,18 @@ class Watches:
         if source is not None and live.snapshot.config.log.seal is not None:
             seal = seal_watch(live, log, environment, source.path.parent)
             loops.start([Loop("seal", LOOK_AT_SEGMENTS, seal.look, limit=3600.0)])
-        return cls(quarantine, swap, drift, reloader, loops, token, prober)
+        made = cls(quarantine, swap, drift, reloader, loops, token, prober)
+        made._loaded = loaded
+        return made
+
+    async def take(self, base: Snapshot) -> None:
+        """Put in force a snapshot that the supervisor has checked.
+
+        Raises:
+            AuditError: it can't be stored or recorded; the old one serves on.
+        """
+        await self.swap.reload(base)
+        await self._loaded()
 
     def look_at_files(self) -> None:
         """Take up a change now, as SIGHUP asks; nothing happens without files."""

@@ -64,10 +64,11 @@ def texts(value: Value) -> list[str]:
     return [str(one) for one in value]
 
 
-def traces(log: Path) -> dict[str, Trace]:
-    """Every request in a log, by its id."""
+def traces(log: Path, names: Sequence[str] = ("eu-1",)) -> dict[str, Trace]:
+    """Every request in the logs of these names, by its id."""
     found: dict[str, Trace] = {}
-    for shown in LogReader(Folder(log).log("eu-1")).entries():
+    readers = [LogReader(Folder(log).log(name)) for name in names]
+    for shown in (one for reader in readers for one in reader.entries()):
         if not shown.id:
             continue
         trace = found.setdefault(shown.id, Trace(shown.id))

@@ -11,7 +11,6 @@ from regions.document import DocumentErrors
 from router.config import ConfigError
 from router.loading import load_snapshot, log_settings, read_files
 from tests.cases.built import BASELINE, ENVIRONMENT, MAIN, Files, now
-from tests.router.folders import two_continents
 
 SECRETS = ("sk-eu-secret", "sk-world-secret", "aws-secret")
 
@@ -126,11 +125,3 @@ def test_files_are_shown_by_short_names(tmp_path: Path) -> None:
         (tmp_path / "rules" / f"{name}.yaml").write_text("x")
     found = read_files(["rules/*.yaml"], tmp_path)
     assert [one.name for one in found] == ["rules/a.yaml", "rules/b.yaml"]
-
-
-def test_more_workers_than_are_served_are_refused(tmp_path: Path) -> None:
-    box = two_continents(tmp_path)
-    text = box.config.read_text()
-    box.config.write_text(text.replace("  region:", "  workers: 2\n  region:", 1))
-    with pytest.raises(ConfigError, match="workers"):
-        box.snapshot()

@@ -111,7 +111,7 @@ async def test_an_unforeseen_error_is_counted_and_told_without_its_words(
     async def broken(*args: object) -> None:
         raise RuntimeError("canary-7f3a")
 
-    monkeypatch.setattr("router.public.read_record", broken)
+    monkeypatch.setattr("router.public.record_for", broken)
     found = await get(running, "/domicile/v1/records/eu-1/0")
     assert (found.status_code, found.json()["error"]["code"]) == (500, "internal")
     assert "canary-7f3a" not in found.text

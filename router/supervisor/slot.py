@@ -1,0 +1,118 @@
+"""One worker's place under a supervisor: its socket, its process, and when to start the next.
+
+The socket outlives the process. Connections that wait in a dead worker's queue are taken by the
+next one, which is started at once; only when that fails too is the socket closed, so that the
+kernel gives new connections to the others, and starts are spaced out.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import socket
+import sys
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Final, Literal
+
+from router.metrics import Readout
+from router.supervisor.channel import Channel, over
+from router.supervisor.merged import NOTHING
+from router.supervisor.orders import Pulse
+
+State = Literal["starting", "serving", "stopping", "down"]
+FIRST_PAUSE: Final = 0.5
+LONGEST_PAUSE: Final = 30.0
+STEADY: Final = 30.0
+"""Seconds a worker must have served for its end to count as a first one."""
+
+Answering = Callable[["Slot", object], Awaitable[object]]
+
+
+@dataclass(slots=True)
+class Slot:
+    """What the supervisor knows of one worker; `number` counts from 1."""
+
+    number: int
+    log: str
+    bind: Callable[[], socket.socket]
+    door: socket.socket | None = None
+    state: State = "down"
+    process: asyncio.subprocess.Process | None = None
+    channel: Channel | None = None
+    pulse: Pulse | None = None
+    since: float = 0.0
+    heard: float = 0.0
+    starts: int = 0
+    failures: int = 0
+    reason: str = ""
+    read: Readout = field(default_factory=lambda: NOTHING)
+
+    @property
+    def pid(self) -> int | None:
+        """Of the running process."""
+        return None if self.process is None else self.process.pid
+
+    async def start(self, answer: Answering, now: float) -> None:
+        """Start a process; it asks for its orders over the channel.
+
+        Raises:
+            OSError, ConfigError: it can't be started, or the address is taken.
+        """
+        if self.door is None:
+            self.door = self.bind()
+        mine, other = socket.socketpair()
+        numbers = (other.fileno(), self.door.fileno())
+        try:
+            self.process = await asyncio.create_subprocess_exec(
+                sys.executable, "-m", "router.supervisor.worker", *map(str, numbers),
+                stdin=asyncio.subprocess.DEVNULL, pass_fds=numbers, start_new_session=True,
+                env=dict(os.environ),
+            )  # fmt: skip
+        except BaseException:
+            mine.close()
+            raise
+        finally:
+            other.close()
+        self.channel = await over(mine, lambda message: answer(self, message))
+        self.state, self.since, self.heard = "starting", now, now
+        self.starts += 1
+        self.pulse = None
+
+    def took(self, pulse: Pulse, now: float) -> None:
+        """The worker answered."""
+        self.pulse, self.read, self.heard = pulse, pulse.read, now
+        if now - self.since > STEADY:
+            self.failures = 0
+
+    def ended(self, now: float) -> float:
+        """The process is gone; gives the seconds to wait before the next one.
+
+        The first end is followed at once; whoever waits in the socket's queue is served then.
+        """
+        self.failures = 1 if self._was_steady(now) else self.failures + 1
+        self.state, self.process, self.pulse = "down", None, None
+        if self.channel is not None:
+            self.channel.close()
+            self.channel = None
+        if self.failures == 1:
+            return 0.0
+        self.shut()
+        return float(min(FIRST_PAUSE * 2 ** min(self.failures - 2, 10), LONGEST_PAUSE))
+
+    def _was_steady(self, now: float) -> bool:
+        return self.state == "serving" and now - self.since > STEADY
+
+    def shut(self) -> None:
+        """Take no connection here any more."""
+        if self.door is not None:
+            self.door.close()
+            self.door = None
+
+    def kill(self) -> None:
+        """End the process, whatever it does."""
+        if self.process is not None:
+            with contextlib.suppress(ProcessLookupError):
+                self.process.send_signal(signal.SIGKILL)

@@ -1,0 +1,101 @@
+"""`serve` with several workers: the process that starts them and serves no request itself.
+
+1. what other processes of this router left is taken over (`router.handover`);
+2. the public address is bound once for each worker, with SO_REUSEPORT: the kernel spreads new
+   connections over the sockets; a first bind without it finds out whether anybody else listens;
+3. the workers start, each with its socket, and ask for their orders;
+4. the admin listener is served, and the files are watched, here alone;
+5. SIGTERM: the whole isn't ready any more, the workers drain; a second one ends what is still open.
+   SIGHUP looks at the files now. The log of a worker that did not end in good order is settled.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+from dataclasses import replace
+from functools import partial
+from typing import Final
+
+from router.app import Clocks
+from router.audit.settings import LogSettings
+from router.config import ConfigError
+from router.handover import hand_over, settle_log, worker_log
+from router.operator import new_token, token_path
+from router.reload import Reloader, Source
+from router.server import Listener, bind, listener, signals
+from router.snapshot import Snapshot
+from router.supervisor.crew import Crew
+from router.supervisor.slot import Slot
+from router.watch.loops import Loop, Loops
+from router.watch.start import LOOK_AT_FILES
+
+LISTEN: Final = "listen"
+
+
+async def supervise(source: Source, snapshot: Snapshot, log: LogSettings, count: int) -> None:
+    """Run `count` workers until SIGTERM or SIGINT.
+
+    Raises:
+        ConfigError, AuditError: it can't start, or no worker can be started any more; says why.
+    """
+    config = snapshot.config.router
+    logs = [worker_log(config.id, number) for number in range(1, count + 1)]
+    await hand_over(log, config.id, logs)  # 1
+    address = reserved(config.listen)  # 2
+    again = partial(bind, address, LISTEN, shared=True)
+    slots = [Slot(n, name, again, again()) for n, name in enumerate(logs, 1)]
+    private = bind(config.admin, "admin")
+    path = token_path(log.dir, config.id)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    token = new_token(path, os.urandom)
+    clocks = Clocks.real(os.urandom)
+    crew = Crew(source, snapshot, log, slots, clocks)
+    crew.start()  # 3
+    from router.supervisor import admin  # FastAPI, while the workers import what they need
+
+    reloader = Reloader(crew, crew, source)
+    front = listener(admin.build(crew, reloader, token))
+    await _run(crew, reloader, front, private, clocks)
+    for slot in crew.slots:
+        await settle_log(replace(log, log_id=slot.log))
+    if crew.hopeless.done():
+        raise ConfigError(crew.hopeless.result())
+
+
+async def _run(
+    crew: Crew, reloader: Reloader, front: Listener, private: socket.socket, clocks: Clocks
+) -> None:
+    """4 and 5."""
+    stop, hurry = asyncio.Event(), asyncio.Event()
+    asked: set[asyncio.Task[None]] = set()
+
+    def look() -> None:
+        task = asyncio.get_running_loop().create_task(reloader.look(now=True))
+        asked.add(task)
+        task.add_done_callback(asked.discard)
+
+    crew.hopeless.add_done_callback(lambda _: stop.set())
+    loops = Loops(crew, clocks.sleep, clocks.random)
+    serving = asyncio.create_task(front.serve([private]))
+    with signals(stop, hurry, look):
+        loops.start([Loop("files", LOOK_AT_FILES, reloader.look, limit=600.0)])
+        await stop.wait()
+        await loops.close()
+        await crew.stop(crew.snapshot.config.router.limits.drain, hurry)
+        front.should_exit = front.force_exit = True
+        await serving
+
+
+def reserved(address: tuple[str, int]) -> tuple[str, int]:
+    """The address with its port, when nobody listens there.
+
+    SO_REUSEPORT would let two routers of one user share a port without a word.
+
+    Raises:
+        ConfigError: it is in use.
+    """
+    with bind(address, LISTEN) as found:
+        host, port = found.getsockname()[:2]
+    return str(host), int(port)

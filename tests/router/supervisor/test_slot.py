@@ -1,0 +1,66 @@
+"""A worker's place: its socket outlives a process, not a row of failures."""
+
+from __future__ import annotations
+
+import socket
+
+from router.server import bind
+from router.supervisor.slot import LONGEST_PAUSE, STEADY, Slot
+
+
+def slot() -> Slot:
+    def door() -> socket.socket:
+        return bind(("127.0.0.1", 0), "listen", shared=True)
+
+    return Slot(1, "eu-1.w1", door, door())
+
+
+def test_the_first_end_is_followed_at_once_and_keeps_the_socket() -> None:
+    one = slot()
+    one.state = "serving"
+    assert one.ended(STEADY + 1) == 0.0
+    assert (one.state, one.failures) == ("down", 1)
+    assert one.door is not None
+    one.shut()
+
+
+def test_further_ends_are_spaced_out_and_give_the_connections_to_the_others() -> None:
+    one = slot()
+    pauses = [one.ended(0.0) for _ in range(12)]
+    assert pauses[:5] == [0.0, 0.5, 1.0, 2.0, 4.0]
+    assert pauses[-1] == LONGEST_PAUSE
+    assert one.door is None
+
+
+def test_a_worker_that_served_for_long_begins_anew() -> None:
+    one = slot()
+    for _ in range(5):
+        one.ended(0.0)
+    one.state, one.since = "serving", 100.0
+    assert one.ended(100.0 + STEADY + 1) == 0.0
+    one.state, one.since = "serving", 200.0
+    assert one.ended(201.0) == 0.5
+
+
+def test_sockets_of_one_address_take_connections_side_by_side() -> None:
+    first = bind(("127.0.0.1", 0), "listen", shared=True)
+    with first, bind(first.getsockname(), "listen", shared=True) as second:
+        first.setblocking(False)
+        second.setblocking(False)
+        made = [socket.create_connection(first.getsockname()) for _ in range(40)]
+        counts = [_queued(first), _queued(second)]
+        for connection in made:
+            connection.close()
+    assert sum(counts) == 40
+    assert min(counts) > 0
+
+
+def _queued(door: socket.socket) -> int:
+    count = 0
+    while True:
+        try:
+            connection, _ = door.accept()
+        except BlockingIOError:
+            return count
+        connection.close()
+        count += 1
