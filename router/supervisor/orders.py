@@ -29,8 +29,8 @@ class Orders:
     """What one worker is.
 
     The snapshot comes whole, as the supervisor checked it: whatever the files say meanwhile, all
-    workers serve the same. `log` is the name of its log; `active` is the digest over the files it was loaded from; `logs` are
-    the names of all workers' logs, in order.
+    workers serve the same. `log` is the name of its log, `logs` are those of all, in order;
+    `active` is the digest over the files that the snapshot was loaded from.
     """
 
     number: int

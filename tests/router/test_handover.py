@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
@@ -88,7 +89,8 @@ async def test_what_was_lifted_before_does_not_come_back(tmp_path: Path) -> None
 
 async def test_a_dead_workers_log_is_settled_and_the_roster_has_its_stop(tmp_path: Path) -> None:
     log = await written(tmp_path, "eu-1.w3")
-    digest = "0" * 64
+    digest = sha256(b"{}").hexdigest()
+    await log.snapshot(digest, b"{}")
     await log.record(Entry("decision", "req-1", time.time(), {"snapshot": digest}))
     await log._release()  # as the kernel does at a kill: no stop, no outcome
     assert await settle_log(settings(tmp_path, "eu-1.w3"))
