@@ -74,8 +74,16 @@ def run_show(
     log: str | None = None,
     request_id: str | None = None,
     kind: str | None = None,
+    record: str | None = None,
 ) -> Iterator[Shown]:
-    """Entries in order, log by log, interned values in place. Raises UsageError, LineInvalid."""
+    """Entries in order, log by log, interned values in place; or only that of `record`, LOG/INDEX.
+
+    Raises:
+        UsageError, LineInvalid.
+    """
+    if record is not None:
+        yield _record(folder, record)
+        return
     logs = Folder(folder).log_ids()
     if not logs or (log is not None and log not in logs):
         raise UsageError(f"`{log or folder}` is no log; there are: {', '.join(logs) or 'none'}")
@@ -83,6 +91,17 @@ def run_show(
         for shown in LogReader(Folder(folder).log(name)).entries():
             if request_id in (None, shown.id) and kind in (None, shown.kind):
                 yield shown
+
+
+def _record(folder: Path, record: str) -> Shown:
+    log, _, rest = record.partition("/")
+    index = rest.partition("/")[0]
+    if log not in Folder(folder).log_ids() or not (index.isascii() and index.isdigit()):
+        raise UsageError(f"`{record}` names no entry here: write LOG/INDEX, as eu-1/1042")
+    try:
+        return LogReader(Folder(folder).log(log)).entry(int(index))
+    except NotInLog as error:
+        raise UsageError(str(error)) from error
 
 
 def run_prove(folder: Path, log: str, request_id: str, checkpoint: Path | None = None) -> Bundle:

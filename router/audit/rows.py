@@ -6,7 +6,7 @@ only open requests. Names are as the log writes them; a value that an entry lack
 """
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from router.audit.layout import Folder
@@ -57,9 +57,6 @@ class Row:
     millis: int
 
 
-Ended = tuple[str, int, dict[str, Value]]
-
-
 def rows(folder: Folder, progress: Progress = lambda _: None) -> Iterator[Row]:
     """Every request of every log. `progress` is told the bytes of each segment that is read.
 
@@ -82,22 +79,53 @@ def _entries(folder: Folder, log: str, progress: Progress) -> Iterator[Shown]:
         progress(segment.path.stat().st_size)
 
 
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What began a request, how it ended, and the body of its outcome entry, empty without one."""
+
+    began: Shown
+    outcome: str
+    ended: dict[str, Value]
+
+    @property
+    def row(self) -> Row:
+        """It as a row."""
+        return _row(self.began, self.outcome, self.ended)
+
+
+@dataclass(slots=True)
+class Joining:
+    """Joins the entries of one log, given one by one. Memory holds only what is open."""
+
+    opened: dict[str, Shown] = field(default_factory=dict)
+
+    def add(self, shown: Shown) -> Request | None:
+        """The request that ends with this entry, if one does."""
+        if shown.kind == "decision":
+            self.opened[shown.id] = shown
+        elif shown.kind == "outcome":
+            began = self.opened.pop(shown.id, None)
+            if began is not None:
+                return Request(began, str(shown.body.get("status", "")), shown.body)
+        elif shown.kind == "refusal":
+            return Request(shown, str(shown.body.get("code", "")), {})
+        elif shown.kind == "misdirected":
+            return Request(shown, "misdirected", {})
+        return None
+
+    def left(self) -> Iterator[Request]:
+        """What is still open."""
+        return (Request(began, "open", {}) for began in self.opened.values())
+
+
 def joined(entries: Iterable[Shown]) -> Iterator[Row]:
     """The rows of one log's entries."""
-    opened: dict[str, Shown] = {}
+    joining = Joining()
     for shown in entries:
-        if shown.kind == "decision":
-            opened[shown.id] = shown
-        elif shown.kind == "outcome":
-            began = opened.pop(shown.id, None)
-            if began is not None:
-                yield _row(began, str(shown.body.get("status", "")), shown.body)
-        elif shown.kind == "refusal":
-            yield _row(shown, str(shown.body.get("code", "")), {})
-        elif shown.kind == "misdirected":
-            yield _row(shown, "misdirected", {})
-    for began in opened.values():
-        yield _row(began, "open", {})
+        ended = joining.add(shown)
+        if ended is not None:
+            yield ended.row
+    yield from (request.row for request in joining.left())
 
 
 def _row(shown: Shown, outcome: str, ended: dict[str, Value]) -> Row:

@@ -8,6 +8,7 @@ repeat that fault.
 from bisect import bisect_right
 from collections.abc import Collection
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from router.audit.layout import LogFolder, Segment, complete_lines
 from router.audit.lines import (
@@ -19,7 +20,7 @@ from router.audit.lines import (
     SegmentLine,
     parse_line,
 )
-from router.audit.reading import Place
+from router.audit.reading import Place, Shown
 from router.audit.structure import Structure
 from router.audit.tree import HASH_BYTES, Frontier, leaf_hash
 from router.audit.verdict import Fault, Finding
@@ -79,14 +80,32 @@ class Scan:
         return self.parts[number] if number >= 0 else None
 
 
-def scan(folder: LogFolder, wanted: Collection[int], structure: Structure) -> Scan:
+class Reader(Protocol):
+    """Is shown what is being verified, in the one pass there is: it reads what was hashed."""
+
+    def entry(self, shown: Shown) -> None:
+        """An entry whose line is as a log writes it. None come after a log's first fault."""
+
+    def segment(self, log: str, count: int) -> None:
+        """A segment of so many bytes has been read."""
+
+
+def scan(
+    folder: LogFolder,
+    wanted: Collection[int],
+    structure: Structure,
+    reader: Reader | None = None,
+) -> Scan:
     """Read every segment once."""
-    return _Scanner(folder.path.name, wanted, structure).run(folder.segments())
+    return _Scanner(folder.path.name, wanted, structure, reader).run(folder.segments())
 
 
 class _Scanner:
-    def __init__(self, log: str, wanted: Collection[int], structure: Structure) -> None:
+    def __init__(
+        self, log: str, wanted: Collection[int], structure: Structure, reader: Reader | None
+    ) -> None:
         self._scan = Scan(log)
+        self._reader = reader
         self._wanted = frozenset(wanted)
         self._structure: Structure | None = structure
         self._frontier = Frontier()
@@ -104,7 +123,8 @@ class _Scanner:
 
     def _segment(self, segment: Segment, *, last: bool) -> None:
         found, start = self._scan, self._scan.size
-        raws, torn = complete_lines(segment.path.read_bytes())
+        data = segment.path.read_bytes()
+        raws, torn = complete_lines(data)
         found.parts.append(Part(segment, start, len(raws)))
         if segment.first != start:
             place = Place(found.log, segment.name, 1, min(start, segment.first))
@@ -117,6 +137,8 @@ class _Scanner:
         elif torn:
             place = Place(found.log, segment.name, len(raws) + 1, segment.first + len(raws))
             self._fault("malformed", place, "an incomplete line in a segment that others follow")
+        if self._reader is not None:
+            self._reader.segment(found.log, len(data))
 
     def _line(self, segment: Segment, number: int, raw: bytes) -> None:
         place = Place(self._scan.log, segment.name, number, segment.first + number - 1)
@@ -140,7 +162,10 @@ class _Scanner:
         if isinstance(line, SegmentLine) != (place.line == 1):
             raise LineInvalid("a segment starts with its one segment line")
         if isinstance(line, EntryLine):
-            structure.entry(place, line, self._interns.resolve(line.body))
+            body = self._interns.resolve(line.body)
+            structure.entry(place, line, body)
+            if self._reader is not None:
+                self._reader.entry(Shown(place, line.kind, line.id, line.time, body))
         elif isinstance(line, InternLine):
             if line.index != place.index:
                 raise LineInvalid(f"the intern line says it is at {line.index}")

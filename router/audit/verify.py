@@ -32,7 +32,7 @@ from router.audit.note import PublicKey
 from router.audit.reading import Place
 from router.audit.receipt import Receipt
 from router.audit.roster import NO_LINE, RosterLine, read_roster
-from router.audit.scan import Scan, scan
+from router.audit.scan import Reader, Scan, scan
 from router.audit.structure import Structure
 from router.audit.verdict import Anchor, Finding, LogVerdict, Verdict
 
@@ -43,14 +43,16 @@ def verify(
     against: Sequence[Anchor] = (),
     public_keys: Sequence[PublicKey] = (),
     sealed: Mapping[str, int] | None = None,
+    reader: Reader | None = None,
 ) -> Verdict:
     """Verify every log in `folder`.
 
     `against` are checkpoints or receipts kept elsewhere; `public_keys` the keys the logs must be
     signed with. Without keys those of the roster are used, and a notice says so. `sealed` is for
-    a folder that was restored: how many lines of each log there are.
+    a folder that was restored: how many lines of each log there are. `reader` is shown every entry
+    as it is verified.
     """
-    return _Verification(Folder(folder), against, public_keys, sealed).run()
+    return _Verification(Folder(folder), against, public_keys, sealed, reader).run()
 
 
 class _Verification:
@@ -60,8 +62,10 @@ class _Verification:
         against: Sequence[Anchor],
         public_keys: Sequence[PublicKey],
         sealed: Mapping[str, int] | None,
+        reader: Reader | None,
     ) -> None:
         self._folder = folder
+        self._reader = reader
         self._sealed = sealed
         self._anchors = [(number, anchor) for number, anchor in enumerate(against, 1)]
         self._keys = list(public_keys)
@@ -121,7 +125,7 @@ class _Verification:
         heads = self._heads(log)
         structure = Structure(self._folder)
         wanted = {head.size for head in heads.all}
-        found = scan(self._folder.log(log), wanted, structure)  # 4
+        found = scan(self._folder.log(log), wanted, structure, self._reader)  # 4
         structure.judge_roster(self._digests())
         good, bad = _judged(heads.all, found)  # 5
         findings = [*heads.findings, *heads.split_views(), *found.findings]

@@ -15,6 +15,7 @@ from router.cli import (
     audit_query,
     audit_reconcile,
     audit_replay,
+    audit_report,
     audit_restore,
     audit_witness,
 )
@@ -57,6 +58,7 @@ command.add_command(audit_query.export)
 command.add_command(audit_query.query)
 command.add_command(audit_reconcile.command)
 command.add_command(audit_replay.command)
+command.add_command(audit_report.command)
 command.add_command(audit_restore.command)
 command.add_command(audit_witness.command)
 
@@ -106,11 +108,17 @@ def verify(
 @click.option("--log", "log", metavar="ID", help="Only one log of the folder.")
 @click.option("--request", "request_id", metavar="ID", help="Only one request's entries.")
 @click.option("--kind", metavar="KIND", help="Only entries of a kind, as `decision`.")
+@click.option("--record", metavar="LOG/INDEX", help="Only this one, as reports name it.")
 @json_option
 @failing
 @_usage
 def show(
-    folder: Path, log: str | None, request_id: str | None, kind: str | None, as_json: bool
+    folder: Path,
+    log: str | None,
+    request_id: str | None,
+    kind: str | None,
+    record: str | None,
+    as_json: bool,
 ) -> None:
     """Show the entries of the logs in DIR, in order.
 
@@ -118,6 +126,7 @@ def show(
     Examples:
       domicile audit show /var/lib/domicile/log --kind refusal
       domicile audit show log --request 0192f0c1-... --json
+      domicile audit show log --record eu-1/1042
 
     \b
     With --json every entry is one line (JSON Lines), so that a long log streams.
@@ -125,7 +134,7 @@ def show(
     """  # noqa: D301
     from router.audit.commands import run_show
 
-    found = run_show(folder, log=log, request_id=request_id, kind=kind)
+    found = run_show(folder, log=log, request_id=request_id, kind=kind, record=record)
     _print_entries(str(folder), found, as_json)
 
 

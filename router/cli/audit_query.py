@@ -83,8 +83,8 @@ def query(
         by=tuple(one.strip() for one in (asked["by"] or "").split(",") if one.strip()),
         limit=most,
     )
-    with _progress(source) as progress:
-        table = ask(source, question, progress)
+    with progress(source) as told:
+        table = ask(source, question, told)
         _write(table, shape, out, most)
 
 
@@ -113,8 +113,8 @@ def export(source: Path, target: Path, shape: str) -> None:
     if shape != "parquet":
         click.echo(f"audit export: {_events(source, target, shape)} events in {target}")
         return
-    with _progress(source) as progress:
-        count = write(source, target, progress)
+    with progress(source) as told:
+        count = write(source, target, told)
     click.echo(f"audit export: {count} requests in {target}")
 
 
@@ -149,7 +149,7 @@ def instant(option: str, text: str | None) -> int | None:
 
 
 @contextmanager
-def _progress(source: Path) -> Iterator[Progress]:
+def progress(source: Path) -> Iterator[Progress]:
     """A bar on standard error, while segments are read at a terminal."""
     if not sys.stderr.isatty() or not source.is_dir():
         yield lambda _: None

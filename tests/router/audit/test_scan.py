@@ -3,6 +3,7 @@ from pathlib import Path
 import pytest
 
 from router.audit.layout import Folder
+from router.audit.reading import LogReader, Shown
 from router.audit.scan import Scan, scan
 from router.audit.structure import Structure
 from tests.router.audit.logbox import LogBox
@@ -67,3 +68,32 @@ def test_an_empty_log_has_no_places(tmp_path: Path) -> None:
     assert found.size == 0
     assert found.place(3).segment == ""
     assert found.found_at(0, 3).index == 3
+
+
+class Seen:
+    def __init__(self) -> None:
+        self.entries: list[Shown] = []
+        self.read = 0
+
+    def entry(self, shown: Shown) -> None:
+        self.entries.append(shown)
+
+    def segment(self, log: str, count: int) -> None:
+        self.read += count
+
+
+def test_a_reader_is_shown_what_was_hashed(folder: Folder) -> None:
+    seen = Seen()
+    log = folder.log("eu-1")
+    assert not scan(log, (), Structure(folder), seen).findings
+    assert seen.entries == list(LogReader(log).entries())
+    assert seen.read == sum(one.path.stat().st_size for one in log.segments())
+
+
+def test_a_reader_is_shown_nothing_after_the_first_fault(folder: Folder) -> None:
+    second = folder.log("eu-1").segments()[1]
+    second.path.unlink()
+    seen = Seen()
+    assert scan(folder.log("eu-1"), (), Structure(folder), seen).findings
+    assert seen.entries
+    assert all(one.place.index < second.first for one in seen.entries)

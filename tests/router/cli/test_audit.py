@@ -88,6 +88,17 @@ def test_show_filters_and_streams_json_lines(domicile: Domicile, filled: LogBox)
     assert rows[0]["id"] not in one.out.split()
 
 
+def test_one_record_is_shown_by_its_name(domicile: Domicile, filled: LogBox) -> None:
+    ran = domicile("audit", "show", filled.folder, "--kind", "outcome", "--json")
+    row = json.loads(ran.out.splitlines()[1])
+    name = f"{row['place']['log']}/{row['place']['index']}"
+    for record in (name, f"{name}/{'0' * 64}"):
+        one = domicile("audit", "show", filled.folder, "--record", record, "--json")
+        assert json.loads(one.out) == row
+    for record in ("eu-1", "eu-1/x", "us-9/3", "eu-1/0", "eu-1/99999", "../eu-1/3"):
+        assert domicile("audit", "show", filled.folder, "--record", record).code == 2, record
+
+
 def test_show_of_no_log_is_a_usage_error(domicile: Domicile, filled: LogBox) -> None:
     assert domicile("audit", "show", filled.folder, "--log", "us-9").code == 2
 

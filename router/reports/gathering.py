@@ -1,0 +1,311 @@
+"""One pass over the logs, while they are verified: every request of the period into its group.
+
+Memory holds the groups (as many as tenants, classes and places make), what is open, and events up
+to a bound; never the requests.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from router.audit.lines import Value
+from router.audit.reading import Shown
+from router.audit.rows import Joining, Request
+from router.audit.structure import GAP_MICROSECONDS
+from router.reports.facts import Facts
+from router.reports.figures import (
+    RECORDS,
+    Covered,
+    Event,
+    Failed,
+    Family,
+    Group,
+    Kept,
+    Ref,
+    Silence,
+    Tally,
+)
+from router.reports.period import Period
+from router.reports.told import event, readable
+
+MOST_EVENTS: Final = 500
+_MOST_KEPT: Final = 20_000
+_EVENTS: Final = frozenset({"snapshot", "drift", "veto", "key", "administration", "recovery"})
+Body = Mapping[str, Value]
+EMPTY: Final[Body] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """Whom a report is about and for.
+
+    `tenant` is one tenant, `None` all. `sits` are the place ids where the reader is, `None` for
+    whoever holds the log itself. `attribute` is the one that says a request's data class.
+    """
+
+    period: Period
+    tenant: str | None = None
+    sits: frozenset[str] | None = None
+    attribute: str = "data_class"
+
+    def sees(self, body: Body) -> bool:
+        """Whether an entry may be named, and not only counted, where the reader sits."""
+        if self.sits is None:
+            return True
+        kept = _texts(_object(body, "allowed"), "retain")
+        return bool(self.sits) and self.sits <= set(kept)
+
+
+@dataclass(slots=True)
+class Gathered:
+    """What one pass found. `hidden` requests were counted but may not be named to the reader."""
+
+    groups: dict[Group, Tally] = field(default_factory=dict)
+    events: list[Event] = field(default_factory=list)
+    events_left: int = 0
+    readings: Counter[str] = field(default_factory=Counter)
+    silences: list[Silence] = field(default_factory=list)
+    covered: dict[str, Covered] = field(default_factory=dict)
+    newest: dict[str, int] = field(default_factory=dict)
+    hidden: int = 0
+    snapshots: dict[str, None] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Gatherer:
+    """Is shown every entry that is verified. `anchors`: log → lines that an anchor covers."""
+
+    scope: Scope
+    facts: Facts
+    anchors: Mapping[str, int]
+    progress: Callable[[int], object]
+    found: Gathered = field(default_factory=Gathered)
+    _joining: dict[str, Joining] = field(default_factory=dict)
+    _running: dict[str, bool] = field(default_factory=dict)
+    _alike: dict[tuple[object, ...], tuple[Group, tuple[object, ...]]] = field(default_factory=dict)
+
+    def segment(self, log: str, count: int) -> None:
+        """A segment has been read: interned values of the next one are others."""
+        self._alike.clear()
+        self.progress(count)
+
+    def entry(self, shown: Shown) -> None:
+        """One entry, verified as far as a line can be by itself."""
+        log = shown.place.log
+        self._time(log, shown)
+        if shown.kind in _EVENTS:
+            self._event(shown)
+            return
+        joining = self._joining.get(log)
+        if joining is None:
+            joining = self._joining[log] = Joining()
+        ended = joining.add(shown)
+        if ended is not None:
+            self._request(ended)
+
+    def end(self) -> Gathered:
+        """The logs have been read to their ends."""
+        for joining in self._joining.values():
+            for request in joining.left():
+                self._request(request)
+        return self.found
+
+    # -- requests ----------------------------------------------------------------------
+
+    def _request(self, request: Request) -> None:
+        began = request.began
+        period, tenant = self.scope.period, self.scope.tenant
+        if not period.holds(began.time):
+            return
+        who = _object(began.body, "who")
+        if tenant is not None and who.get("tenant") != tenant:
+            return
+        group = self._group(request, who)
+        tally = self.found.groups.get(group)
+        if tally is None:
+            tally = self.found.groups[group] = Tally()
+        self._count(tally, request, who)
+
+    def _count(self, tally: Tally, request: Request, who: Body) -> None:
+        began, ended = request.began, request.ended
+        body, log = began.body, began.place.log
+        tally.count += 1
+        tally.covered += began.place.index < self.anchors.get(log, 0)
+        tally.steps[self.scope.period.bucket(began.time)] += 1
+        tally.statuses[request.outcome] += 1
+        router = _object(who, "router")
+        if router:
+            region = _text(router, "region")
+            countries = self.facts.countries(_text(body, "snapshot"), (region,))
+            tally.routers[_text(router, "id"), region, ", ".join(countries)] += 1
+        self._rules(tally, request)
+        attempts = _list(ended, "attempts")
+        failed = [one for one in attempts if isinstance(one, dict) and one.get("result") != "ok"]
+        if failed:
+            self._failed(tally, request, failed)
+        tally.moved += len(attempts) > 1 and "ran" in ended
+        endpoint = _text(ended, "endpoint")
+        if endpoint:
+            tally.endpoints.add(endpoint)
+        if not self.scope.sees(body):
+            self.found.hidden += 1
+        elif len(tally.records) < RECORDS:
+            tally.records.append(Ref(log, began.place.index, began.id))
+
+    def _rules(self, tally: Tally, request: Request) -> None:
+        body = request.began.body
+        allowed = _object(body, "allowed")
+        for rule in _list(allowed, "rules"):
+            if isinstance(rule, dict):
+                tally.rules[_text(rule, "rule"), _text(rule, "because")] += 1
+        places = _texts(_object(request.ended, "ran"), "process")
+        for name in _texts(allowed, "dry_run"):
+            snapshot, at = _text(body, "snapshot"), request.began.time / 1e6
+            tally.trials[name, self.facts.trial(snapshot, name, places, at)] += 1
+
+    def _failed(self, tally: Tally, request: Request, failed: list[dict[str, Value]]) -> None:
+        snapshot, at = _text(request.began.body, "snapshot"), request.began.time / 1e6
+        for one in failed:
+            endpoint, result = _text(one, "endpoint"), _text(one, "result")
+            places = self.facts.attempted(snapshot, endpoint, at)
+            tally.failed[
+                Failed(
+                    endpoint,
+                    result,
+                    places,
+                    self.facts.countries(snapshot, places),
+                    self.facts.recipient(snapshot, places),
+                )
+            ] += 1
+
+    # -- groups ------------------------------------------------------------------------
+
+    def _group(self, request: Request, who: Body) -> Group:
+        """The group of a request; those that share interned values share it without a look."""
+        body, ended = request.began.body, request.ended
+        shared = (who, body.get("attributes"), ended.get("ran"))
+        key = (
+            *map(id, shared), request.began.kind, request.outcome, ended.get("endpoint"),
+            ended.get("place"), body.get("code"),
+            self.facts.spell(_text(body, "snapshot"), request.began.time / 1e6),
+        )  # fmt: skip
+        known = self._alike.get(key)
+        if known is not None:
+            return known[0]
+        if len(self._alike) >= _MOST_KEPT:
+            self._alike.clear()
+        group = self._grouped(request, who)
+        # The values are kept with it, so that an id stays theirs.
+        self._alike[key] = (group, shared)
+        return group
+
+    def _grouped(self, request: Request, who: Body) -> Group:
+        body, ended = request.began.body, request.ended
+        purpose = _text(who, "purpose")
+        told = data_class(_object(body, "attributes"), self.scope.attribute)
+        if purpose not in ("", "interactive"):
+            told = f"{told} · {purpose}"
+        tenant = readable(_text(who, "tenant"))
+        family = _family(request)
+        if family == "processed":
+            return Group(family, tenant, told, self._where(request))
+        code = {
+            "refused": _text(body, "code"),
+            "misdirected": f"to {_text(body, 'target')}, {_text(body, 'when')}",
+        }.get(family, request.outcome)
+        return Group(family, tenant, told, Kept(code=readable(code or _text(ended, "status"))))
+
+    def _where(self, request: Request) -> Kept:
+        body, ended = request.began.body, request.ended
+        ran, snapshot = _object(ended, "ran"), _text(body, "snapshot")
+        told = _text(ended, "place")
+        known = told not in ("", "not observable")
+        places = (told,) if known else tuple(sorted(_texts(ran, "process")))
+        retained = ran.get("retain")
+        return Kept(
+            self.facts.countries(snapshot, places),
+            tuple(readable(one) for one in places),
+            known,
+            readable(self.facts.recipient(snapshot, places)),
+            readable(
+                self.facts.mechanism(snapshot, _text(ended, "endpoint"), request.began.time / 1e6)
+            ),
+            readable(retained if isinstance(retained, str) else ", ".join(_texts(ran, "retain"))),
+            readable(", ".join(_texts(ran, "operate"))),
+        )
+
+    # -- the rest ----------------------------------------------------------------------
+
+    def _time(self, log: str, shown: Shown) -> None:
+        before = self.found.newest.get(log, 0)
+        starts = shown.body.get("event") == "start"
+        recovers = starts or "recovery" in (shown.kind, shown.body.get("by"))
+        silent = shown.time - before > GAP_MICROSECONDS
+        if silent and self._running.get(log) and not recovers:
+            period = self.scope.period
+            if before < period.until and shown.time >= period.since:
+                self.found.silences.append(Silence(log, before, shown.time))
+        if shown.kind == "administration" and (starts or shown.body.get("event") == "stop"):
+            self._running[log] = starts
+        newest = self.found.newest[log] = max(before, shown.time)
+        size = self.anchors.get(log, 0)
+        if shown.place.index < size:
+            self.found.covered[log] = Covered(size, newest)
+
+    def _event(self, shown: Shown) -> None:
+        if shown.kind == "snapshot":
+            self.found.snapshots[_text(shown.body, "to")] = None
+        if not self.scope.period.holds(shown.time):
+            return
+        if shown.body.get("event") == "read":
+            self.found.readings[readable(_text(shown.body, "by"))] += 1
+            return
+        if self.scope.sits == frozenset():
+            return
+        told = event(shown, self.scope.tenant)
+        if len(self.found.events) < MOST_EVENTS:
+            self.found.events.append(told)
+        else:
+            self.found.events_left += 1
+
+
+def data_class(attributes: Body, name: str) -> str:
+    """An attribute's values as a reader sees them; what it may be beyond them is said."""
+    state = attributes.get(name)
+    if not isinstance(state, dict):
+        return "not declared"
+    values = ", ".join(sorted(_texts(state, "values"))) or "none"
+    return readable(values if state.get("closed") is True else f"{values} or more")
+
+
+def _family(request: Request) -> Family:
+    kind = request.began.kind
+    if kind == "refusal":
+        return "refused"
+    if kind == "misdirected":
+        return "misdirected"
+    if request.outcome == "open" and not request.ended:
+        return "open"
+    return "processed" if "ran" in request.ended else "unanswered"
+
+
+def _object(value: Body, name: str) -> Body:
+    found = value.get(name)
+    return found if isinstance(found, dict) else EMPTY
+
+
+def _list(value: Body, name: str) -> list[Value]:
+    found = value.get(name)
+    return found if isinstance(found, list) else []
+
+
+def _texts(value: Body, name: str) -> tuple[str, ...]:
+    return tuple(one for one in _list(value, name) if isinstance(one, str))
+
+
+def _text(value: Body, name: str) -> str:
+    found = value.get(name)
+    return found if isinstance(found, str) else ""

@@ -1,0 +1,50 @@
+"""The whole: its parts in order, its facts, and JSON that says the same."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.router.audit.logbox import LogBox
+from tests.router.reports.logs import Did
+from tests.router.reports.made import facts, filled, report, rows
+from tests.router.reports.test_reconciled import written
+
+
+async def test_its_parts_and_their_order(plain: LogBox, tmp_path: Path) -> None:
+    await filled(plain, [Did()])
+    found = report(plain, reconcile=written(tmp_path / "r.json"))
+    assert [one.id for one in found.sections] == [
+        "where", "when", "unserved", "failovers", "rules", "changes", "reconciled", "whole", "laws",
+        "cannot",
+    ]  # fmt: skip
+    assert found.sections[-1].title == "What this evidence cannot show"
+    assert len(found.sections[-1].bullets) >= 6
+    assert {str(row["article"]).split()[0] for row in rows(found, "laws")} == {"GDPR", "EU"}
+
+
+async def test_json_has_numbers_as_numbers(plain: LogBox) -> None:
+    await filled(plain, [Did()] * 5 + [Did("shop")] * 2)
+    found = report(plain, least=5).to_json()
+    assert found["format"] == "domicile-report/1"
+    sections = found["sections"]
+    assert isinstance(sections, list)
+    shown = [row["requests"] for row in sections[0]["tables"][0]["rows"]]
+    assert shown == [5, None]
+    assert sections[0]["tables"][0]["rows"][0]["evidence"] == "E1"
+
+
+async def test_a_tenants_own_report_tells_each_request(plain: LogBox) -> None:
+    await filled(plain, [Did(), Did("shop")])
+    found = report(plain, tenant="clinic")
+    assert facts(found)["requests answered"] == 1
+    assert "smallest group told" not in facts(found)
+    assert "shop" not in str(found.to_json())
+    assert len(rows(found, "changes")) == 1
+    assert "Readings of the log by auditors" not in str(found.to_json())
+
+
+async def test_an_empty_period_is_said_as_such(plain: LogBox) -> None:
+    await filled(plain, [])
+    found = report(plain, tenant="nobody-of-that-name")
+    assert facts(found)["requests answered"] == 0
+    assert found.sections[0].tables[0].empty == "None in this period."

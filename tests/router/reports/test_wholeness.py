@@ -1,0 +1,43 @@
+"""Whether the log is whole, told so that nobody can miss it."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import replace
+
+from router.audit.reading import Place
+from router.audit.verdict import Finding, Verdict
+from router.reports.wholeness import MOST, alarm, whole
+from tests.router.audit.logbox import LogBox
+from tests.router.reports.logs import Did
+from tests.router.reports.made import filled, report, rows
+from tests.router.reports.test_sections import made
+
+
+def test_an_alarm_counts_the_findings() -> None:
+    finding = Finding("altered", Place("eu-1", "", 3, 2), "line 3")
+    assert alarm(Verdict([], [finding] * 3, [])).startswith("THIS LOG DOES NOT VERIFY: 3 findings")
+    assert alarm(Verdict([], [], ["a notice"])) == ""
+
+
+def test_long_lists_are_cut_and_say_so() -> None:
+    finding = Finding("altered", Place("eu-1", "", 3, 2), "line 3")
+    found = replace(made({}), verdict=Verdict([], [finding] * (MOST + 5), []))
+    section = whole(found)
+    assert len(section.tables[1].lines) == MOST
+    assert any(f"Only {MOST} of {MOST + 5} findings" in words for words in section.paragraphs)
+
+
+async def test_processes_and_crashes_come_from_the_roster(plain: LogBox) -> None:
+    await filled(plain, [Did(), Did(status="open")])
+    # A copy of the folder while a process writes is what a crash leaves.
+    after = plain.root / "after"
+    plain.copy(after / "logs")
+    shutil.copy(plain.key_file, after)
+    box = LogBox(after, clock=plain.clock)
+    second = await filled(box, [Did()])
+    await second.log.close()
+    events = [row["event"] for row in rows(report(box), "whole", 3)]
+    assert events == ["start", "start after a crash", "stop"]
+    told = [row["what"] for row in rows(report(box), "changes", 2)]
+    assert "recovery after a crash" in told
