@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import sys
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import click
@@ -21,18 +23,22 @@ if TYPE_CHECKING:
 @click.command("check")
 @click.option("--config", "config", metavar="FILE", help="Configuration file.")
 @click.option("--effective", is_flag=True, help="Show every setting in force and its source.")
+@click.option("--live", is_flag=True, help="Also ask the endpoints: nothing that costs.")
 @json_option
 @failing
-def command(config: str | None, effective: bool, as_json: bool) -> None:
+def command(config: str | None, effective: bool, live: bool, as_json: bool) -> None:
     """Check the configuration and policies, all errors at once.
 
     \b
-    Reads every file as `serve` does and shows what each grant means. Nothing is
-    opened, written or sent.
+    Reads every file as `serve` does, proves, runs the cases, and shows what each
+    grant means. Nothing is opened, written or sent, but for --live: then each
+    endpoint is asked with its own credential for its model and, at Amazon Bedrock,
+    for the members of its profile, its guardrail and the account's retention.
 
     \b
     Examples:
       domicile check
+      domicile check --live
       domicile check --config /etc/domicile/domicile.yaml --effective
 
     Exit codes: 0 all is well, 1 something is wrong: each with its file and line, 2 usage.
@@ -42,6 +48,8 @@ def command(config: str | None, effective: bool, as_json: bool) -> None:
 
     path = find(config, os.environ)
     found = check(path, os.environ, time.time())
+    if live and found.snapshot is not None:
+        found = _asked(found, found.snapshot)
     if as_json:
         print_json(_json(found))
     else:
@@ -51,6 +59,16 @@ def command(config: str | None, effective: bool, as_json: bool) -> None:
         ending = f"{len(found.problems)} errors" if found.problems else "ok"
         click.echo(f"check: {ending} ({path})")
     sys.exit(1 if found.problems else 0)
+
+
+def _asked(found: Checked, snapshot: Snapshot) -> Checked:
+    """The same with what the endpoints say."""
+    from policies.findings import Severity
+    from router.cli.syncing import ask_endpoints
+
+    said = tuple(sorted(asyncio.run(ask_endpoints(snapshot)), key=lambda one: one.severity))
+    wrong = tuple(str(one) for one in said if one.severity is Severity.ERROR)
+    return replace(found, problems=found.problems + wrong, findings=found.findings + said)
 
 
 def _json(found: Checked) -> dict[str, object]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,8 +18,11 @@ from router.cli.shown import print_table
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
+    from policies.findings import Finding
     from router.providers.base import AwsKeys
     from router.snapshot import Snapshot
+    from router.transport.messages import Transport
+    from router.watch.bedrock_reader import BedrockReader
     from router.watch.sync import Report
 
 
@@ -35,17 +39,34 @@ def run(config: str | None, sources: Sequence[str]) -> Report:
     return asyncio.run(_ask(snapshot, sources))
 
 
-async def _ask(snapshot: Snapshot, sources: Sequence[str]) -> Report:
+@asynccontextmanager
+async def _asking() -> AsyncIterator[tuple[Transport, BedrockReader]]:
     from router.transport.client import HttpTransport
     from router.watch.bedrock_reader import BedrockReader
-    from router.watch.sync import sync
 
     transport = HttpTransport()
-    reader = BedrockReader(transport, time.time, asyncio.get_running_loop().time)
     try:
-        return await sync(snapshot, reader, sources, await _role(snapshot), time.time())
+        yield transport, BedrockReader(transport, time.time, asyncio.get_running_loop().time)
     finally:
         await transport.close()
+
+
+async def _ask(snapshot: Snapshot, sources: Sequence[str]) -> Report:
+    from router.watch.sync import sync
+
+    async with _asking() as (_, reader):
+        return await sync(snapshot, reader, sources, await _role(snapshot), time.time())
+
+
+async def ask_endpoints(snapshot: Snapshot) -> list[Finding]:
+    """What the endpoints say of themselves now, and what of it is wrong."""
+    from router.watch.present import Asker
+
+    loop_time = asyncio.get_running_loop().time
+    async with _asking() as (transport, reader):
+        role = await _role(snapshot)
+        asker = Asker(snapshot, transport, reader, role, time.time(), loop_time)
+        return [one async for one in asker.findings()]
 
 
 async def _role(snapshot: Snapshot) -> AwsKeys | None:

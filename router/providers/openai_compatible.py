@@ -78,6 +78,12 @@ class OpenAiCompatible:
             replay_safe=endpoint.self_operated,
         )
 
+    def listing(self, target: Target) -> OutboundRequest:
+        """The request for the server's list of models."""
+        origin, _ = _where(target.url, target.tls, "chat.completions")
+        path = _below(target.url, "/models")
+        return OutboundRequest(origin, "GET", path, self._common(target, b"application/json"))
+
     def refusal(self, ask: Ask, endpoint: Endpoint) -> RequestError | None:
         """See `Provider`."""
         try:
@@ -115,12 +121,15 @@ class OpenAiCompatible:
     @staticmethod
     def _headers(ask: Ask, target: Target) -> Headers:
         accept = b"text/event-stream" if ask.stream else b"application/json"
-        sent = [
+        return (
             (b"content-type", b"application/json"),
-            (b"accept", accept),
-            (b"accept-encoding", b"identity"),
             (b"x-request-id", ask.request_id.encode("ascii")),
-        ]
+            *OpenAiCompatible._common(target, accept),
+        )
+
+    @staticmethod
+    def _common(target: Target, accept: bytes) -> Headers:
+        sent = [(b"accept", accept), (b"accept-encoding", b"identity")]
         if isinstance(target.credential, Bearer):
             sent.append((b"authorization", b"Bearer " + target.credential.token.encode("ascii")))
         return tuple(sent)
@@ -141,6 +150,10 @@ def path_of(url: str, surface: str) -> str:
     """
     if surface not in _PATHS:
         raise RequestError("capability_not_available", f"`{surface}` can't be asked for here")
+    return _below(url, _PATHS[surface])
+
+
+def _below(url: str, path: str) -> str:
     parts = urlsplit(url)
     root = parts.path.rstrip("/") or "/v1"
-    return root + _PATHS[surface] + (f"?{parts.query}" if parts.query else "")
+    return root + path + (f"?{parts.query}" if parts.query else "")

@@ -147,6 +147,7 @@ class Replica:
                 load = self._engine.load
                 return vllm_api.dumps({"server_load": load.running + load.waiting}), json_type
             case ("GET", "/v1/models"):
+                self._authorize(request)  # vLLM guards everything below /v1
                 return self._models(), json_type
             case ("GET", "/metrics") if self.spec.metrics:
                 page = self._stale if self._pacer.frozen else self._gauges.page()

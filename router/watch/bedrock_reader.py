@@ -36,6 +36,7 @@ PAGES: Final = 100
 OPERATIONS: Final[Mapping[str, str]] = {
     "ListInferenceProfiles": "/inference-profiles",
     "GetInferenceProfile": "/inference-profiles/{inferenceProfileIdentifier}",
+    "ListFoundationModels": "/foundation-models",
     "GetPromptRouter": "/prompt-routers/{promptRouterArn}",
     "GetGuardrail": "/guardrails/{guardrailIdentifier}",
     "GetAccountDataRetention": "/data-retention",
@@ -95,6 +96,15 @@ class BedrockReader:
                 return found
             more = {"nextToken": token}
         raise NotRead(f"ListInferenceProfiles in {region}: more than {PAGES} pages")
+
+    async def models(self, region: str, access: Access) -> frozenset[str]:
+        """The ids of the models a region has.
+
+        Raises:
+            NotRead: this region didn't answer.
+        """
+        found = await self._get("ListFoundationModels", region, access)
+        return frozenset(str(row.get("modelId")) for row in _rows(found, "modelSummaries"))
 
     async def profile(self, region: str, access: Access, name: str) -> tuple[str, ...]:
         """The model ARNs of a profile, of whatever type.

@@ -1,8 +1,11 @@
 """`domicile check`: its words and exit codes."""
 
+import asyncio
 from pathlib import Path
 
-from router.cli.init import RULES
+from router.cli.init import BASELINE, RULES
+from router.simulator.fleet import SimulatedFleet
+from router.simulator.replica import ReplicaSpec
 from tests.router.cli.conftest import Domicile
 from tests.router.folders import sound, two_continents, write
 
@@ -74,3 +77,18 @@ def test_a_tenant_this_router_may_not_serve_is_an_error(domicile: Domicile, tmp_
     tenants = told["tenants"]
     assert isinstance(tenants, dict)
     assert tenants["nobody"] is None
+
+
+async def test_live_asks_the_endpoints_too(domicile: Domicile, tmp_path: Path) -> None:
+    async with SimulatedFleet({"self:local": ReplicaSpec(models=("my-model",))}) as fleet:
+        [replica] = fleet
+        text = BASELINE.replace("http://127.0.0.1:8000", replica.url)
+        box = write(tmp_path, text)
+        ran = await asyncio.to_thread(domicile, "check", "--config", box.config, "--live")
+        assert (ran.code, ran.err) == (0, "")
+        assert "endpoint `local-model`: `local-model` has its model (live_present)" in ran.out
+        (tmp_path / "baseline" / "main.yaml").write_text(text.replace(": my-model", ": another"))
+        ran = await asyncio.to_thread(domicile, "check", "--config", box.config, "--live")
+        assert ran.code == 1
+        assert "no model `another`; it has my-model (live_model_missing)" in ran.err
+        assert domicile("check", "--config", box.config).code == 0

@@ -67,6 +67,7 @@ def test_names_in_queries_and_answers_are_those_of_the_service_model() -> None:
     for operation, member in (
         ("ListInferenceProfiles", "inferenceProfileSummaries"),
         ("GetInferenceProfile", "models"),
+        ("ListFoundationModels", "modelSummaries"),
         ("GetPromptRouter", "fallbackModel"),
         ("GetGuardrail", "crossRegionDetails"),
         ("GetAccountDataRetention", "mode"),
