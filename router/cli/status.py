@@ -35,17 +35,31 @@ def command(config: str | None, admin: str | None, as_json: bool) -> None:
     if as_json:
         print_json(shown)
         return
-    rows = [(name, str(value)) for name, value in shown.items() if name != "endpoints"]
+    rows = [(n, str(value)) for n, value in shown.items() if n not in ("endpoints", "workers")]
     print_table("router", ("what", "value"), rows)
-    endpoints = shown.get("endpoints")
-    if isinstance(endpoints, list):
-        print_table(
-            "endpoints",
-            ("endpoint", "kind", "replicas", "tokens in flight"),
-            [(str(e["endpoint"]), str(e["kind"]), str(e["replicas"]), str(e["tokens"]))
-             for e in endpoints],
-        )  # fmt: skip
+    workers = shown.get("workers")
+    if isinstance(workers, list):
+        _show_workers(workers)
+    _show_endpoints("endpoints", shown)
     sys.exit(0)
+
+
+def _show_workers(workers: list[dict[str, object]]) -> None:
+    columns = ("worker", "pid", "state", "log", "restarts", "reason")
+    print_table("workers", columns, [tuple(str(one[name]) for name in columns) for one in workers])
+    for one in workers:
+        status = one["status"]
+        if isinstance(status, dict):
+            _show_endpoints(f"endpoints, as worker {one['worker']} sees them", status)
+
+
+def _show_endpoints(title: str, shown: dict[str, object]) -> None:
+    endpoints = shown.get("endpoints")
+    if not isinstance(endpoints, list):
+        return
+    columns = ("endpoint", "kind", "replicas", "tokens")
+    rows = [tuple(str(one[name]) for name in columns) for one in endpoints]
+    print_table(title, ("endpoint", "kind", "replicas", "tokens in flight"), rows)
 
 
 async def _ask(admin: str) -> tuple[bytes | None, str]:
