@@ -18,6 +18,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     "socket": ("router.server", "router.supervisor", "router.simulator"),  # they listen
     "boto3": ("router.watch", "router.storage", "router.audit", "router.cli"),  # AWS's own stores
     "redis": ("router.state",),
+    "dns": (),
     "httpx": (),
     "aiohttp": (),
     "requests": (),

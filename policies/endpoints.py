@@ -126,12 +126,16 @@ def _of_fleet(config: EndpointConfig, path: Path) -> dict[str, str]:
 
 
 def _lookup(replicas: ReplicasConfig, path: Path) -> dict[str, str]:
-    ways = (("dns", replicas.dns), ("kubernetes", replicas.kubernetes), ("file", replicas.file))
-    given = [f"{way}:{what}" for way, what in ways if what]
+    ways = {
+        "dns": replicas.dns,
+        "srv": replicas.srv,
+        "kubernetes": replicas.kubernetes,
+        "file": replicas.file,
+    }
+    given = [f"{way}:{what}" for way, what in ways.items() if what]
     if len(given) > 1:
-        raise Refused(
-            path, "replicas are found in one way: keep one of `dns`, `kubernetes`, `file`"
-        )
+        message = "replicas are found in one way: keep one of `dns`, `srv`, `kubernetes`, `file`"
+        raise Refused(path, message)
     try:
         networks = [str(ip_network(one)) for one in replicas.within]
     except ValueError:

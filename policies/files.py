@@ -196,7 +196,8 @@ class PriceConfig(Strict):
 
 
 class ReplicasConfig(Strict):
-    """Where replicas are found: a DNS name with its port, a Kubernetes service, or a file.
+    """Where replicas are found: a DNS name with its port, the SRV records of a name (`srv`), a
+    Kubernetes service, or a file.
 
     `file` lists one base URL a line and may change while the router runs. `within` are the
     networks (`10.0.0.0/8`) that found addresses must lie in, so that whoever writes the names
@@ -204,6 +205,7 @@ class ReplicasConfig(Strict):
     """
 
     dns: str | None = None
+    srv: str | None = None
     kubernetes: str | None = None
     file: str | None = None
     within: Words = ()

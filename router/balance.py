@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import log
 from typing import Final, NamedTuple
 
 from regions.fleet import Capacity, Lengths, Readings
@@ -24,6 +25,9 @@ ENGINE_FULL: Final = 1.25
 _USUAL: Final = 512.0
 """Tokens of a request of which nothing is known, as those that other routers sent."""
 
+_ALIKE: Final = (0, 1.0)
+_BELOW: Final = 1 - 1e-9
+"""A random number may be 1, whose place among equals would be infinitely far."""
 _NOWHERE: Final = Condition(Standing.MARKED, 0.0, 1.0)
 
 
@@ -35,14 +39,16 @@ class Seat(NamedTuple):
     full: bool
     load: float
     retry_in: float
+    priority: int = 0
 
     @property
-    def rank(self) -> tuple[bool, bool, int, float]:
-        """Marked ones last, full ones before them, then by standing and load."""
-        return self.standing is Standing.MARKED, self.full, self.standing.turn, self.load
+    def rank(self) -> tuple[bool, bool, int, int, float]:
+        """Marked ones last, full ones before them, then by standing, priority and load."""
+        marked = self.standing is Standing.MARKED
+        return marked, self.full, self.standing.turn, self.priority, self.load
 
 
-def _rank(seat: Seat) -> tuple[bool, bool, int, float]:
+def _rank(seat: Seat) -> tuple[bool, bool, int, int, float]:
     return seat.rank
 
 
@@ -66,6 +72,7 @@ class Balance:
     affinity: Affinity = field(default_factory=Affinity)
     _of: Snapshot | None = None
     _capacities: Mapping[str, Capacity] = field(default_factory=dict)
+    _apart: Mapping[str, tuple[int, float]] = field(default_factory=dict)
 
     def condition(self, endpoint: str) -> Condition:
         """How an endpoint stands: as its best replica does, with that replica's load.
@@ -96,7 +103,10 @@ class Balance:
         full = pressure >= ENGINE_FULL
         if capacity is not None and not full:
             full = capacity.used(self.inflight.requests(key) + foreign, tokens) >= 1
-        return Seat(key, standing, full, tokens / share, retry)
+        if key not in self._apart:
+            return Seat(key, standing, full, tokens / share, retry)
+        priority, part = self._apart[key]
+        return Seat(key, standing, full, tokens / share / part, retry, priority)
 
     def saturation(self, endpoint: str, key: str) -> float:
         """The load of a replica over what it can take; 0 when nothing is known of that."""
@@ -116,6 +126,7 @@ class Balance:
         snapshot = self.snapshot()
         if snapshot is not self._of:
             self._of, self._capacities = snapshot, capacities(snapshot.policy.endpoints)
+            self._apart = apart(snapshot)
         return self._capacities.get(endpoint)
 
     # ----------------------------------------------------------------------------------
@@ -131,8 +142,8 @@ class Balance:
         if len(keys) == 1:
             return self.inflight.enter(keys[0], tokens)
         seats = self._seats(endpoint, keys)
-        best = min(seat.rank[:3] for seat in seats)
-        alike = [seat for seat in seats if seat.rank[:3] == best]
+        best = min(seat.rank[:4] for seat in seats)
+        alike = [seat for seat in seats if seat.rank[:4] == best]
         chosen = self._chosen(alike, tokens, trail)
         return self.inflight.enter(chosen, tokens)
 
@@ -142,15 +153,22 @@ class Balance:
             found = self.affinity.choose(trail, loads, tokens)
             if found is not None:
                 return found
-        return min(alike, key=lambda seat: (seat.load, self.random())).key
+        return min(alike, key=lambda seat: (seat.load, self._lot(seat.key))).key
+
+    def _lot(self, key: str) -> float:
+        """Among equals the lowest is chosen: by chance, in proportion to the shares."""
+        return -log(1.0 - self.random() * _BELOW) / self._apart.get(key, _ALIKE)[1]
 
     def in_turn(self, snapshot: Snapshot, endpoint: str, first: str | None) -> list[str]:
         """An endpoint's replicas as they are to be asked, the reserved one first if it is well."""
         now = self.loop_time()
 
-        def rank(key: str) -> tuple[int, bool, float]:
+        known = self._apart if snapshot is self._of else apart(snapshot)
+
+        def rank(key: str) -> tuple[int, bool, int, float]:
             standing, share, _ = self.health.state(key, now)
-            return standing.turn, key != first, self.inflight.tokens(key) / share
+            priority, part = known.get(key, _ALIKE)
+            return standing.turn, key != first, priority, self.inflight.tokens(key) / share / part
 
         return sorted(snapshot.replicas(endpoint), key=rank)
 
@@ -166,3 +184,13 @@ def capacities(endpoints: Mapping[str, Endpoint]) -> dict[str, Capacity]:
                 None if requests is None else int(requests), None if tokens is None else int(tokens)
             )
     return found
+
+
+def apart(snapshot: Snapshot) -> dict[str, tuple[int, float]]:
+    """The replicas whose priority or share of the load is not everybody's: priority and share."""
+    return {
+        key: (target.priority, target.share)
+        for replicas in snapshot.targets.values()
+        for key, target in replicas.items()
+        if target.priority or target.share != 1.0
+    }

@@ -102,12 +102,15 @@ class Target:
     """Where one attempt goes: the replica's base URL, its TLS files, the endpoint's credential.
 
     `url` is empty where the provider derives the host from the endpoint; it may hold a key, so
-    it stays out of `repr`.
+    it stays out of `repr`. Replicas of a lower `priority` are asked while one of them is well and
+    has room; `share` is a replica's part of the load beside others of its priority, 1 at most.
     """
 
     url: str = field(default="", repr=False)
     credential: Credential | None = None
     tls: TlsFiles | None = None
+    priority: int = 0
+    share: float = 1.0
 
 
 class Misconfigured(AttemptFailed):

@@ -2,6 +2,7 @@
 ready.
 
 - `dns`: every address of a name, so that each replica has its own load, health and connections;
+- `srv`: every address of every SRV record, by priority and weight, asked for again after its TTL;
 - `kubernetes`: the ready endpoints of a service, from the API server the pod is told of;
 - `file`: one base URL a line; `#` begins a comment.
 
@@ -36,14 +37,26 @@ from router.transport.messages import (
     Transport,
     read_body,
 )
+from router.transport.names import Look, Names, NoService, Service
 
 ACCOUNT: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 """Where Kubernetes puts a pod's token and the API server's CA."""
 LONGEST: Final = 5.0
 LARGEST: Final = 16 << 20
+LEAST: Final = 0.01
+"""The part of a replica whose weight is 0."""
 
 Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
 """Host and port → addresses. Raises OSError."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A replica found: see `Target` for `priority` and `share`."""
+
+    url: str
+    priority: int = 0
+    share: float = 1.0
 
 
 class NotFound(Exception):
@@ -115,6 +128,7 @@ class Discoverer:
         base: Path,
         resolve: Resolve = addresses,
         account: Path = ACCOUNT,
+        service: Look | None = None,
     ) -> None:
         self._live = live
         self._swap = swap
@@ -123,12 +137,16 @@ class Discoverer:
         self._base = base
         self._resolve = resolve
         self._account = account
+        self._service = service or Names().service
+        self._until: dict[str, tuple[str, float]] = {}
 
     async def look(self) -> None:
         """One round. What was found is in force when this returns; each failure is told."""
         found: dict[str, Found] = {}
         for endpoint in looked_up(self._swap.base.policy.endpoints.values()):
             note = f"discover:{endpoint.name}"
+            if self._is_good(endpoint):
+                continue
             try:
                 found[endpoint.name] = await self._fleet(endpoint)
                 self._live.notes.pop(note, None)
@@ -139,13 +157,36 @@ class Discoverer:
     async def _fleet(self, endpoint: Endpoint) -> Found:
         way, _, what = endpoint.settings["replicas"].partition(":")
         ways = {"dns": self._dns, "kubernetes": self._kubernetes, "file": self._file}
-        urls = await ways[way](what)
-        inside = [url for url in urls if is_within(url, endpoint.settings.get("replicas_within"))]
-        if urls and not inside:
-            raise NotFound(f"all {len(urls)} addresses found lie outside `within`")
+        if way == "srv":
+            places = await self._srv(endpoint, what)
+        else:
+            places = [Place(url) for url in await ways[way](what)]
+        networks = endpoint.settings.get("replicas_within")
+        inside = [one for one in places if is_within(one.url, networks)]
+        if places and not inside:
+            raise NotFound(f"all {len(places)} addresses found lie outside `within`")
         secret = credential(endpoint.name, endpoint.credentials, self._environment, self._base)
-        targets = {f"{endpoint.name}/{place(url)}": Target(url, secret) for url in sorted(inside)}
+        targets = {
+            f"{endpoint.name}/{place(one.url)}": Target(
+                one.url, secret, priority=one.priority, share=one.share
+            )
+            for one in sorted(inside, key=lambda one: (one.priority, one.url))
+        }
         return Found(endpoint.settings["replicas"], targets)
+
+    def _is_good(self, endpoint: Endpoint) -> bool:
+        """Whether what was found for it still counts: its TTL is not over."""
+        asked, until = self._until.get(endpoint.name, ("", 0.0))
+        return asked == endpoint.settings["replicas"] and self._live.loop_time() < until
+
+    async def _srv(self, endpoint: Endpoint, what: str) -> list[Place]:
+        try:
+            found = await self._service(what)
+        except NoService as error:
+            raise NotFound(str(error)) from None
+        until = self._live.loop_time() + found.ttl
+        self._until[endpoint.name] = (endpoint.settings["replicas"], until)
+        return shared(found)
 
     async def _dns(self, what: str) -> list[str]:
         host, _, port = what.rpartition(":")
@@ -183,6 +224,23 @@ class Discoverer:
         if response.status != 200:
             raise NotFound(f"the API server answers {response.status} for `{what}`")
         return list(slices(body))
+
+
+def shared(found: Service) -> list[Place]:
+    """The places of a service, each once, with its part of its priority's load.
+
+    A weight of 0 means very little, as RFC 2782 has it; where all have it they are alike.
+    """
+    heaviest: dict[int, int] = {}
+    for one in found.places:
+        heaviest[one.priority] = max(heaviest.get(one.priority, 0), one.weight)
+    places: dict[str, Place] = {}
+    for one in sorted(found.places, key=lambda one: (one.priority, -one.weight)):
+        most = heaviest[one.priority]
+        url = _url(one.address, one.port)
+        share = max(LEAST, one.weight / most) if most else 1.0
+        places.setdefault(url, Place(url, one.priority, share))
+    return list(places.values())
 
 
 def looked_up(endpoints: Iterable[Endpoint]) -> Iterator[Endpoint]:
