@@ -7,6 +7,7 @@ United States is healthy all the time, and counts what reaches it.
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Mapping
 
 import openai
@@ -37,6 +38,18 @@ def ask(client: openai.OpenAI, stream: bool = True) -> tuple[str, int]:
         assert whole.parse().choices[0].message.content
         headers = whole.headers
     return headers["x-domicile-region"], int(headers["x-domicile-attempts"])
+
+
+def answered_within(client: openai.OpenAI, seconds: float) -> str:
+    """The region of the first answer; a refusal until then is one of the two that may be."""
+    end = time.monotonic() + seconds
+    while True:
+        try:
+            return ask(client)[0]
+        except openai.InternalServerError as refused:
+            if refused.status_code not in (503, 504) or time.monotonic() > end:
+                raise
+            time.sleep(1)
 
 
 @pytest.fixture(scope="module")
@@ -106,8 +119,9 @@ def test_with_both_gone_the_boundary_holds_and_others_are_served(
 
 
 def test_germany_comes_back(clinic: openai.OpenAI, engines: Mapping[str, Engine]) -> None:
+    """It first works off what it was asked while frozen: until then refusing is right."""
     engines["fra"].thaw()
-    assert ask(clinic)[0] == "self:fra1"
+    assert answered_within(clinic, seconds=90) == "self:fra1"
 
 
 def test_the_region_log_tells_it_all(served: Served, early: str) -> None:
