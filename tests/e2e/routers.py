@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import httpx
+from prometheus_client.parser import text_string_to_metric_families
 
 DOMICILE = Path(sys.executable).with_name("domicile")
 TENANTS = ("clinic", "bank-us", "games")
@@ -84,6 +85,19 @@ class Served:
         found = httpx.get(f"{self.admin}/status", timeout=5).json()["checkpoint"]
         assert isinstance(found, str)
         return found
+
+    def canaries(self, endpoint: str) -> int:
+        """The canaries that it sent `endpoint` and that ended, by its own count."""
+        text = httpx.get(f"{self.admin}/metrics", timeout=5).text
+        wanted = {"endpoint": endpoint, "probe": "canary"}
+        return round(
+            sum(
+                sample.value
+                for family in text_string_to_metric_families(text)
+                for sample in family.samples
+                if sample.name == "domicile_probes_total" and wanted.items() <= sample.labels.items()
+            )
+        )
 
     def stop(self) -> int:
         """Ask it to end, as an operator does; its exit status."""
