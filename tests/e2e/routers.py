@@ -89,15 +89,10 @@ class Served:
     def canaries(self, endpoint: str) -> int:
         """The canaries that it sent `endpoint` and that ended, by its own count."""
         text = httpx.get(f"{self.admin}/metrics", timeout=5).text
+        families = text_string_to_metric_families(text)
+        probes = [s for f in families for s in f.samples if s.name == "domicile_probes_total"]
         wanted = {"endpoint": endpoint, "probe": "canary"}
-        return round(
-            sum(
-                sample.value
-                for family in text_string_to_metric_families(text)
-                for sample in family.samples
-                if sample.name == "domicile_probes_total" and wanted.items() <= sample.labels.items()
-            )
-        )
+        return round(sum(s.value for s in probes if wanted.items() <= s.labels.items()))
 
     def stop(self) -> int:
         """Ask it to end, as an operator does; its exit status."""
