@@ -1,13 +1,15 @@
 """The way to Amazon Bedrock, between real processes: client, router, and a stand-in on the wire.
 
 The stand-in checks each signature and keeps what CloudTrail would have recorded; `domicile assess`
-then reads those records as it reads an account's.
+and `audit reconcile` then read those records as they read an account's.
 """
 
 from __future__ import annotations
 
 import json
 import subprocess
+import time
+from base64 import b64encode
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,9 +17,11 @@ from pathlib import Path
 import httpx
 import openai
 import pytest
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from router.simulator.bedrock import TEST_KEY, TEST_SECRET
 from tests.e2e.routers import DOMICILE, Served, domicile, serving
+from tests.router.reconcile.made import FINGERPRINT, Trail, signing_key
 
 pytestmark = pytest.mark.e2e
 
@@ -171,6 +175,69 @@ def test_a_place_parameter_of_a_client_never_arrives(clinic: openai.OpenAI, stub
             extra_body={"aws_region_name": "us-east-1"},
         )
     assert len(conversations(stub)) == before
+
+
+def reconciled(router: Served, trail: Path, *more: str) -> dict[str, object]:
+    """What `audit reconcile --json` says of the running router's log."""
+    keys = trail.parent / "keys.json"
+    der = signing_key().public_key().public_bytes(Encoding.DER, PublicFormat.PKCS1)
+    listed = [{"Value": b64encode(der).decode(), "Fingerprint": FINGERPRINT}]
+    keys.write_text(json.dumps({"PublicKeyList": listed}))
+    words = ("audit", "reconcile", router.log, "--cloudtrail", trail, "--digest-keys", keys)
+    done = subprocess.run(
+        [DOMICILE, *words, "--json", *more], capture_output=True, text=True, check=False
+    )
+    said: dict[str, object] = json.loads(done.stdout)
+    assert said["exit_code"] == done.returncode, done.stderr
+    return said
+
+
+def rows(said: dict[str, object], name: str) -> list[dict[str, object]]:
+    found = said[name]
+    assert isinstance(found, list)
+    return found
+
+
+def delivered(records: list[dict[str, object]], folder: Path) -> Path:
+    """These events as CloudTrail delivers them, digests included, around now."""
+    start = time.time() // 3600 * 3600 - 3600
+    Trail(folder, records, start, hours=3).write()
+    return folder
+
+
+def test_its_log_agrees_with_the_account_s_trail(
+    clinic: openai.OpenAI, stub: Stub, router: Served, tmp_path: Path
+) -> None:
+    """And says so no longer once one call is told to have run elsewhere."""
+    for stream in (False, True):
+        question: openai.types.chat.ChatCompletionUserMessageParam = {
+            "role": "user",
+            "content": "hi",
+        }
+        answer = clinic.chat.completions.create(
+            model="assistant", messages=[question], max_tokens=8, stream=stream
+        )
+        if isinstance(answer, openai.Stream):
+            assert list(answer)
+    events = stub.kept("trail")
+    said = reconciled(router, delivered(events, tmp_path / "true"))
+    assert (said["exit_code"], said["findings"], said["whole"]) == (0, [], True), said
+    (covered,) = rows(said, "coverage")
+    calls = sum(event["eventType"] == "AwsApiCall" for event in events)
+    assert covered["by_id"] == covered["place_told"] == covered["attempts"] == calls
+
+    told = next(event for event in events if "additionalEventData" in event)
+    told["additionalEventData"] = {"inferenceRegion": "us-east-1"}
+    config = str(router.folder / "domicile.yaml")
+    more = ("--quarantine", "--config", config)
+    said = reconciled(router, delivered(events, tmp_path / "false"), *more)
+    assert (said["exit_code"], said["kinds"]) == (3, {"outside": 1})
+    (found,) = rows(said, "findings")
+    assert (found["endpoint"], found["place"]) == ("sonnet-eu", "aws:us-east-1")
+    with pytest.raises(openai.InternalServerError):
+        clinic.chat.completions.create(
+            model="assistant", messages=[{"role": "user", "content": "hi"}]
+        )
 
 
 def test_its_log_verifies(router: Served) -> None:
