@@ -124,6 +124,9 @@ def stores(config: Config) -> Mapping[str, str]:
     for name, section in (("log.anchor", config.log.anchor), ("log.seal", config.log.seal)):
         if section is not None and section.region is not None:
             found[name] = section.region
+    for one in config.log.exports:
+        if one.region is not None:
+            found[f"log.exports {one.name}"] = one.region
     if config.state is not None:
         found["state"] = config.state.region
     return found

@@ -10,6 +10,7 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Final, Self
+from urllib.parse import urlsplit
 
 from pydantic import (
     AfterValidator,
@@ -21,6 +22,7 @@ from pydantic import (
 )
 
 from regions.document import Document, validate
+from router.sink_urls import safe_url
 
 SEARCH: Final = ("domicile.yaml", "/etc/domicile/domicile.yaml")
 VARIABLE: Final = "DOMICILE_CONFIG"
@@ -206,10 +208,40 @@ class SealSection(Strict):
 
 
 class ExportSection(Strict):
-    """A file that gets every event of the log, for other systems to read: on this machine."""
+    """Something that gets every event of the log, for other systems to read.
 
-    file: str
+    One of: `file`, on this machine; `http`, a URL that takes batches by POST; `syslog`, as
+    `tls://host:6514`, or `tcp://…` on a private network. The last two say in which `region` they
+    are. `token`: a bearer token for `http`. `ca`: a PEM file that replaces the system's roots.
+    """
+
     format: Annotated[str, Field(pattern=r"^(ocsf|cef|otel)$")]
+    file: str | None = None
+    http: str | None = None
+    syslog: str | None = None
+    region: str | None = None
+    token: Secret | None = None
+    ca: str | None = None
+
+    @property
+    def name(self) -> str:
+        """What metrics and status call it: its file, or host and port."""
+        url = self.http or self.syslog
+        return str(self.file) if url is None else urlsplit(url).netloc
+
+    @model_validator(mode="after")
+    def _one_place(self) -> Self:
+        if sum(one is not None for one in (self.file, self.http, self.syslog)) != 1:
+            raise ValueError("an export is one of `file`, `http` and `syslog`")
+        if (self.file is None) != (self.region is not None):
+            raise ValueError("`http` and `syslog` need the `region` they are in; a file is here")
+        if self.token is not None and self.http is None:
+            raise ValueError("`token` is for `http`")
+        if self.ca is not None and self.file is not None:
+            raise ValueError("`ca` is for `http` and `syslog`")
+        safe_url(self.http, {"https": False, "http": True})
+        safe_url(self.syslog, {"tls": False, "tcp": True})
+        return self
 
 
 class KmsSection(Strict):

@@ -123,6 +123,14 @@ ALL: Final = (
     Described("domicile_marked_replicas", "gauge", "Replicas under a bad mark.", ()),
     Described("domicile_log_size", "gauge", "Entries in the region log.", ()),
     Described("domicile_export_behind", "gauge", "Lines a sink has still to look at.", ("sink",)),
+    Described("domicile_export_events_total", "counter", "Events that a sink took.", ("sink",)),
+    Described("domicile_export_failures_total", "counter", "Turns a sink didn't take.", ("sink",)),
+    Described(
+        "domicile_export_withheld_total",
+        "counter",
+        "Events that may not be kept where a sink is.",
+        ("sink",),
+    ),
     Described("domicile_log_sealed", "gauge", "Entries that are sealed, as read back.", ()),
     Described("domicile_anchor_size", "gauge", "Entries that an anchor holds.", ("anchor",)),
     Described(

@@ -140,6 +140,20 @@ def cef(event: Event) -> bytes:
 
 def otel(event: Event) -> bytes:
     """An OTLP/JSON logs request with one record."""
+    return otel_request([event])
+
+
+def otel_request(found: Iterable[Event]) -> bytes:
+    """An OTLP/JSON logs request with a record per event."""
+    service = {"key": "service.name", "value": {"stringValue": "domicile"}}
+    records = [_otel_record(event) for event in found]
+    scoped = {"scope": {"name": "domicile.region-log"}, "logRecords": records}
+    return orjson.dumps(
+        {"resourceLogs": [{"resource": {"attributes": [service]}, "scopeLogs": [scoped]}]}
+    )
+
+
+def _otel_record(event: Event) -> dict[str, object]:
     row = event.row
     facts: dict[str, object] = {"domicile.record": event.record, "domicile.kind": event.kind}
     if row is not None:
@@ -152,18 +166,13 @@ def otel(event: Event) -> bytes:
         }
     else:
         facts["domicile.body"] = orjson.dumps(dict(event.body)).decode()
-    record = {
+    return {
         "timeUnixNano": str(event.time * 1000),
         "severityNumber": 9 if event.good else 13,
         "severityText": "INFO" if event.good else "WARN",
         "body": {"stringValue": event.name},
         "attributes": [{"key": name, "value": _any(value)} for name, value in facts.items()],
     }
-    service = {"key": "service.name", "value": {"stringValue": "domicile"}}
-    scoped = {"scope": {"name": "domicile.region-log"}, "logRecords": [record]}
-    return orjson.dumps(
-        {"resourceLogs": [{"resource": {"attributes": [service]}, "scopeLogs": [scoped]}]}
-    )
 
 
 FORMATS: Final[Mapping[str, Format]] = MappingProxyType({"ocsf": ocsf, "cef": cef, "otel": otel})

@@ -124,7 +124,7 @@ class Watches:
         loops.start(list(_loops(live, drift, soon, reloader, environment, fleet)))
         exports = live.snapshot.config.log.exports
         if source is not None and exports:
-            follow = export_watch(live, log, exports, source.path.parent)
+            follow = export_watch(live, log, exports, base, transport, environment)
             loops.start([Loop("exports", LOOK_AT_SINKS, follow.look, limit=600.0)])
         if source is not None and live.snapshot.config.log.seal is not None:
             seal = seal_watch(live, log, environment, source.path.parent)

@@ -128,6 +128,20 @@ def test_everything_the_router_writes_to_has_a_place(tmp_path: Path) -> None:
     }
 
 
+def test_a_sink_where_requests_may_not_be_kept_is_refused(tmp_path: Path) -> None:
+    def config(region: str) -> str:
+        sink = f'exports: [{{http: "https://c.example", region: {region}, format: otel}}]'
+        return CONFIG.replace("signing_key: file:log.key}", f"signing_key: file:log.key, {sink}}}")
+
+    inside = check(write(tmp_path / "a", config=config("self:local")).config, {}, AT)
+    assert inside.problems == ()
+    (problem,) = check(
+        write(tmp_path / "b", config=config("aws:us-east-1")).config, {}, AT
+    ).problems
+    assert "log.exports c.example" in problem
+    assert "aws:us-east-1" in problem
+
+
 def test_proofs_join_and_what_is_broken_is_a_problem(tmp_path: Path) -> None:
     holds = "assert: [{never: {processed_outside: EU}}]\n"
     found = check(write(tmp_path, BASELINE + holds).config, {}, AT)

@@ -113,3 +113,34 @@ def test_staleness_below_two_scrapes_is_refused() -> None:
     with pytest.raises(ValueError, match="below two scrapes of 1 s"):
         WatchSection.model_validate({"scrape": "1s", "stale": "200ms"})
     assert WatchSection.model_validate({"scrape": "1s", "stale": "2s"}).stale == 2
+
+
+@pytest.mark.parametrize(
+    ("export", "told"),
+    [
+        ("{format: cef}", "one of"),
+        ("{format: cef, file: a, http: 'https://a'}", "one of"),
+        ("{format: cef, http: 'https://a'}", "need the `region`"),
+        ("{format: cef, file: a, region: self:fra1}", "a file is here"),
+        ("{format: cef, syslog: 'tls://a', region: r, token: 'env:T'}", "`token` is for"),
+        ("{format: cef, file: a, ca: b.pem}", "`ca` is for"),
+        ("{format: cef, http: 'https://a', region: r, token: secret}", "by reference"),
+        ("{format: cef, http: 'http://a.example', region: r}", "in clear"),
+        ("{format: cef, syslog: 'udp://a', region: r}", "is not `tls://"),
+        ("{format: xml, file: a}", "format"),
+    ],
+)
+def test_exports_that_can_t_be(tmp_path: Path, export: str, told: str) -> None:
+    text = GOOD.replace("durability: local,", f"durability: local, exports: [{export}],")
+    with pytest.raises(DocumentErrors, match=told):
+        load(written(tmp_path, text))
+
+
+def test_exports_have_names(tmp_path: Path) -> None:
+    exports = (
+        "[{format: cef, file: a.cef}, {format: otel, http: 'https://c:4318/v1/logs', region: r},"
+        " {format: ocsf, syslog: 'tls://s.example', region: r}]"
+    )
+    text = GOOD.replace("durability: local,", f"durability: local, exports: {exports},")
+    found = load(written(tmp_path, text)).log.exports
+    assert [one.name for one in found] == ["a.cef", "c:4318", "s.example"]

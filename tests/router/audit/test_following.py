@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from router.audit import following
-from router.audit.following import FileSink, SinkRefused
+from router.audit.following import FileSink, Follower, SinkRefused
 from router.audit.layout import Folder, LogFolder
 from tests.router.audit.asked import fill
 from tests.router.audit.faultydisk import QuickDisk
@@ -83,3 +83,17 @@ async def test_a_sink_that_can_not_be_used_says_so(log: LogFolder, tmp_path: Pat
     cursor.write_text("-5")
     with pytest.raises(SinkRefused, match="is no index"):
         sink.turn(size(log))
+
+
+async def test_a_request_goes_only_where_its_record_may_be_kept(
+    log: LogFolder, tmp_path: Path
+) -> None:
+    every = Follower(log, "a", "ocsf", QuickDisk()).batch(size(log), 1 << 20)
+    some = Follower(log, "b", "ocsf", QuickDisk(), "aws:eu-west-1").batch(size(log), 1 << 20)
+    rows = [one for one in every.events if one.row is not None]
+    # This log's decisions say nothing of where they may be kept: that is nowhere.
+    told = [one for one in rows if one.kind != "misdirected"]
+    assert len(told) > 3
+    assert some.withheld == len(told)
+    assert len(some.events) == len(every.events) - len(told)
+    assert some.last == every.last
