@@ -105,8 +105,13 @@ class Scene:
 
     def verdict(self, decision: Decision, tier: Tier, endpoint: Endpoint) -> Eligible | Excluded:
         """Whether an endpoint may serve a plain call, wherever the router is."""
+        return self.judged(decision, tier, endpoint, self.footprints[endpoint.name])
+
+    def judged(
+        self, decision: Decision, tier: Tier, endpoint: Endpoint, where: Footprint
+    ) -> Eligible | Excluded:
+        """The same of any endpoint with its footprint."""
         candidate = Candidate(endpoint.name, endpoint.model, endpoint.provider, tier)
-        where = self.footprints[endpoint.name]
         found = judge(decision, candidate, endpoint, where, self._anywhere, self.now)
         if isinstance(found, Eligible):
             return found

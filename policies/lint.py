@@ -25,8 +25,11 @@ CHECKS: Final[tuple[Check, ...]] = (
     lint_reach.open_ended,
     lint_reach.endpoints_nobody_uses,
     lint_reach.rules_nobody_serves,
+    lint_reach.boundaries_nobody_serves,
     lint_reach.unknown_facts,
+    lint_reach.plain_ids,
     lint_reach.preferences,
+    lint_reach.left_out_by_preference,
     lint_reach.stores,
 )
 _NOWHERE: Final = Mark("", 0, 0)

@@ -8,6 +8,7 @@ from policies.eligibility import Reason
 from policies.explain import say
 from policies.findings import Finding, Scene, Severity
 from policies.model import Model, Rule, Tenant
+from regions.footprints.bedrock import needs_profile, profiles_of
 from regions.model import Axis, Endpoint
 from regions.places import Elsewhere
 
@@ -113,7 +114,7 @@ def endpoints_nobody_uses(scene: Scene) -> Iterator[Finding]:
 
 
 def rules_nobody_serves(scene: Scene) -> Iterator[Finding]:
-    """Rules and named boundaries inside which no endpoint lies."""
+    """Rules inside whose sets no endpoint lies."""
     for rule in scene.policy.rules:
         if scene.policy.endpoints and not _any_inside(scene, rule):
             message = (
@@ -121,6 +122,16 @@ def rules_nobody_serves(scene: Scene) -> Iterator[Finding]:
                 "are refused"
             )
             yield Finding(Severity.WARNING, "rule_unserved", message, rule.mark)
+
+
+def boundaries_nobody_serves(scene: Scene) -> Iterator[Finding]:
+    """Named boundaries inside which no endpoint lies."""
+    for name, bound in scene.policy.boundaries.items():
+        inside = bound.at(scene.now)
+        where = scene.footprints.values()
+        if where and not any(inside.contains(found.process) for found in where):
+            message = f"no endpoint lies inside boundary `{name}`"
+            yield Finding(Severity.WARNING, "boundary_unserved", message)
 
 
 def _any_inside(scene: Scene, rule: Rule) -> bool:
@@ -140,7 +151,8 @@ def _any_inside(scene: Scene, rule: Rule) -> bool:
 
 
 def unknown_facts(scene: Scene) -> Iterator[Finding]:
-    """Axes of endpoints that are not known, and facts that age soon."""
+    """Axes of endpoints that are not known, with their number, and facts that age soon."""
+    counted = dict.fromkeys(Axis, 0)
     for name, found in scene.footprints.items():
         axes = {
             Axis.PROCESS: found.process.is_known,
@@ -148,6 +160,8 @@ def unknown_facts(scene: Scene) -> Iterator[Finding]:
             Axis.OPERATE: found.operate.is_known,
         }
         unknown = [axis.value for axis, known in axes.items() if not known]
+        for axis, known in axes.items():
+            counted[axis] += not known
         if unknown:
             missing = "; ".join(found.missing) or "not said"
             message = f"endpoint `{name}`: {', '.join(unknown)} not known; missing: {missing}"
@@ -156,10 +170,27 @@ def unknown_facts(scene: Scene) -> Iterator[Finding]:
         if found.good_until is not None and found.good_until <= scene.now + scene.soon:
             message = f"a fact about endpoint `{name}` ages within 30 days; check it and date it"
             yield Finding(Severity.WARNING, "fact_ages", message)
+    told = ", ".join(f"{axis.value} of {n}" for axis, n in counted.items())
+    message = f"of {len(scene.footprints)} endpoints the footprint is not known: {told}"
+    yield Finding(Severity.NOTE, "facts_counted", message)
+
+
+def plain_ids(scene: Scene) -> Iterator[Finding]:
+    """Plain model ids of Bedrock that answer only through a profile."""
+    facts = scene.catalog.bedrock
+    for name, endpoint in scene.policy.endpoints.items():
+        source = (endpoint.source or "").removeprefix("aws:")
+        if endpoint.kind == "bedrock" and needs_profile(endpoint.model, source, facts):
+            known = ", ".join(f"`{one}`" for one in profiles_of(endpoint.model, source, facts))
+            message = (
+                f"endpoint `{name}`: `{endpoint.model}` was not seen callable by its plain id in "
+                f"{source}; use one of its profiles there: {known or 'none is known'}"
+            )
+            yield Finding(Severity.WARNING, "needs_profile", message)
 
 
 def preferences(scene: Scene) -> Iterator[Finding]:
-    """Preferences that shut each other out, and those that leave an endpoint in no set."""
+    """Preferences that shut each other out."""
     preferring = [rule for rule in scene.policy.rules if rule.prefer is not None]
     for n, rule in enumerate(preferring):
         for other in preferring[n + 1 :]:
@@ -169,6 +200,27 @@ def preferences(scene: Scene) -> Iterator[Finding]:
                     "apply a request may end in `prefer_conflict`"
                 )
                 yield Finding(Severity.WARNING, "prefer_conflict", message, rule.mark)
+
+
+def left_out_by_preference(scene: Scene) -> Iterator[Finding]:
+    """Endpoints in none of the sets that a rule prefers: they never open while it applies."""
+    for rule in scene.policy.rules:
+        left = sorted(_left_out(scene, rule)) if rule.prefer is not None else []
+        if left:
+            message = (
+                f"rule `{rule.name}` prefers sets that none of {', '.join(f'`{n}`' for n in left)} "
+                "lies in: while it applies they are never used; end with `worldwide` to let them in"
+            )
+            yield Finding(Severity.NOTE, "prefer_leaves_out", message, rule.mark)
+
+
+def _left_out(scene: Scene, rule: Rule) -> Iterator[str]:
+    sets = rule.prefer.sets if rule.prefer is not None else ()
+    used = {n for m in scene.policy.models.values() for ns in m.tiers.values() for n in ns}
+    for name in used:
+        found = scene.footprints[name]
+        if found.process.is_known and not any(one.contains(found.process) for one in sets):
+            yield name
 
 
 def _at_odds(scene: Scene, one: Rule, other: Rule) -> bool:

@@ -7,6 +7,7 @@ from typing import Final
 
 from policies.attributes import BUILT_IN, CANDIDATE
 from policies.conditions import AllOf, CandidateIs, Condition, Is, Not
+from policies.engine import granted, rule_good_until
 from policies.findings import Finding, Scene, Severity
 from policies.model import Policy, Rule
 from regions.places import Boundary
@@ -168,7 +169,7 @@ def _may_concern(rule: Rule, tenant: str) -> bool:
 
 
 def unused(scene: Scene) -> Iterator[Finding]:
-    """Attributes no rule asks about and boundaries nothing names are often typing mistakes."""
+    """Attributes no rule asks about are often typing mistakes."""
     asked = {
         leaf.attribute
         for rule in scene.policy.rules
@@ -210,10 +211,15 @@ def running_out(scene: Scene) -> Iterator[Finding]:
 
 def _sets_running_out(policy: Policy, scene: Scene) -> Iterator[Finding]:
     for name, tenant in policy.tenants.items():
-        end = tenant.grant.process.good_until(scene.now) if tenant.grant is not None else None
+        end = granted(policy.atlas, tenant.grant, scene.now).good_until
         if end is not None and end <= scene.now + scene.soon:
             message = f"the grant of tenant `{name}` becomes narrower soon"
             yield Finding(Severity.WARNING, "grant_ends", message, tenant.mark)
+    for rule in policy.rules:
+        end = rule_good_until(rule, scene.now)
+        if end is not None and end <= scene.now + scene.soon:
+            message = f"what rule `{rule.name}` allows becomes narrower soon"
+            yield Finding(Severity.WARNING, "rule_ends", message, rule.mark)
     for name, bound in policy.boundaries.items():
         end = bound.good_until(scene.now)
         if end is not None and end <= scene.now + scene.soon:

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Final
 
+from regions.catalog import Catalog
+from regions.footprints.base import PLAIN_CALL, footprint
+from regions.footprints.bedrock import profiles_of
 from regions.health import Sign
 from router.errors import RequestError
 from router.providers.base import Failure, Kind
 from router.transport.messages import Fate
-from router.types import Attempt, Plan
+from router.types import Attempt, Candidacy, Plan
 
 _SIGNS: Final[Mapping[Kind, Sign]] = MappingProxyType(
     {
@@ -106,7 +109,7 @@ def ended(
         message = "every endpoint inside the boundary is vetoed right now"
         error = RequestError("no_endpoint_available", message, reasons=reasons, retry_after=10.0)
     elif results == {Kind.MISSING.value}:
-        message = f"the model is not available inside {_whose(plan)}; the operator has to look"
+        message = f"the model is not available inside {_whose(plan)}; {_advice(plan, attempts)}"
         error = RequestError("model_not_available", message, reasons=reasons)
     elif "deadline" in results or (results and results <= {"timeout"}):
         message = f"no endpoint inside {_whose(plan)} answered in time"
@@ -117,6 +120,36 @@ def ended(
     else:
         error = RequestError("bad_answer", message, reasons=reasons)
     return error
+
+
+def _advice(plan: Plan, attempts: Sequence[Attempt]) -> str:
+    """What to do about a model that isn't there; a plain id of Bedrock's may need a profile."""
+    tried = {one.endpoint for one in attempts}
+    graded = plan.ranked.filtered.graded
+    snapshot = graded.decided.classified.admitted.snapshot
+    found = [
+        f"endpoint `{one.endpoint.name}` may need an inference profile, as `{'` or `'.join(names)}`"
+        for one in plan.ranked.filtered.eligible
+        if one.endpoint.name in tried
+        and (names := profiles_inside(one, snapshot.catalog, graded.decided.decision.now))
+    ]
+    return "; ".join(found) or "the operator has to look"
+
+
+def profiles_inside(one: Candidacy, catalog: Catalog, now: float) -> tuple[str, ...]:
+    """The profiles of an endpoint's plain Bedrock id that its policy allows, narrowest first."""
+    endpoint = one.endpoint
+    source = (endpoint.source or "").removeprefix("aws:")
+    if endpoint.kind != "bedrock":
+        return ()
+    allowed = one.verdict.allowed.process
+    return tuple(
+        name
+        for name in profiles_of(endpoint.model, source, catalog.bedrock)
+        if allowed.contains(
+            footprint(replace(endpoint, model=name), PLAIN_CALL, catalog, now).process
+        )
+    )
 
 
 def _whose(plan: Plan) -> str:

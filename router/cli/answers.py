@@ -75,6 +75,13 @@ def fact_lines(facts: Sequence[Fact]) -> Iterator[tuple[str, str, str, str]]:
         yield fact.axis.value, fact.statement, fact.source, fact.checked_on or "-"
 
 
+def aged_lines(facts: Sequence[Fact]) -> Iterator[str]:
+    """The facts that are too old to rely on, a line each."""
+    for fact in dict.fromkeys(facts):
+        until = "" if fact.until is None else f" since {_day(fact.until)}"
+        yield f"too old{until}, so unknown: {fact.statement} (checked on {fact.checked_on or '-'})"
+
+
 def reason(one: Judgement) -> str:
     """Why an axis is not inside: the members outside, or what is missing."""
     if one.outside:

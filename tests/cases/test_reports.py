@@ -11,13 +11,17 @@ from regions.document import parse_as
 
 HERE = Path(__file__).parent
 OWED = {
-    "residency": ("01", "03", "04", "07", "10", "11", "12", "14", "15", "20"),
+    "residency": (
+        "01", "03", "04", "06", "07", "08", "10", "11", "12", "14", "15", "16", "19", "20",
+    ),
+    "config": ("02", "03", "04", "05"),
+    "bedrock": ("02", "03", "04", "06"),
     "streaming": ("01", "02", "06", "08", "09", "12", "14", "15"),
     "disconnect": ("02", "04"),
     "errors": ("01", "04", "05", "06"),
     "difficulty": ("01", "02", "03", "04"),
     "security": ("03", "06", "09"),
-}
+}  # fmt: skip
 
 
 class Report(BaseModel):

@@ -2,9 +2,12 @@
 
 from policies.findings import Scene, Severity
 from policies.lint_reach import (
+    boundaries_nobody_serves,
     endpoints_nobody_uses,
+    left_out_by_preference,
     models_without_places,
     open_ended,
+    plain_ids,
     preferences,
     rules_nobody_serves,
     silence,
@@ -111,6 +114,53 @@ def test_preferences_at_odds() -> None:
     found = list(preferences(scene(pool("fra", "zrh", grant="EU + CH", more=odd))))
     assert [f.code for f in found] == ["prefer_conflict"]
     assert list(preferences(scene(pool("fra", "zrh", grant="EU + CH", more=even)))) == []
+
+
+def test_who_a_preference_leaves_out() -> None:
+    rules = (
+        "rules: [{name: a, prefer: [CH, DE]}, {name: b, prefer: [CH]}, "
+        "{name: c, prefer: [CH, worldwide]}]"
+    )
+    found = list(left_out_by_preference(scene(pool("fra", "zrh", grant="EU + CH", more=rules))))
+    assert [(f.code, f.message.split("`")[1]) for f in found] == [("prefer_leaves_out", "b")]
+    assert "none of `fra` lies in" in found[0].message
+
+
+def test_boundaries_nobody_serves() -> None:
+    more = "boundaries: {home: {plus: [EU, CH]}, far: {plus: [JP, AU]}}"
+    found = list(boundaries_nobody_serves(scene(pool("fra", more=more))))
+    assert [(f.code, f.message) for f in found] == [
+        ("boundary_unserved", "no endpoint lies inside boundary `far`")
+    ]
+
+
+def test_plain_ids_that_need_a_profile() -> None:
+    more = (
+        "  plain: {kind: bedrock, source: eu-central-1, model: %s, retention_mode: none}\n"
+        "  whole: {kind: bedrock, source: eu-central-1, model: eu.%s, retention_mode: none}\n"
+    )
+    loaded = loading(FLEET + more % ("amazon.nova-2-lite-v1:0", "amazon.nova-2-lite-v1:0"))
+    (found,) = plain_ids(Scene(loaded.policy, loaded.catalog, NOW))
+    assert (found.code, found.severity) == ("needs_profile", Severity.WARNING)
+    assert "`eu.amazon.nova-2-lite-v1:0`, `global.amazon.nova-2-lite-v1:0`" in found.message
+    served = loading(FLEET + more.replace("eu-central-1", "us-east-1").replace("eu.%s", "us.%s")
+                     % ("amazon.nova-lite-v1:0", "amazon.nova-lite-v1:0"))  # fmt: skip
+    assert list(plain_ids(Scene(served.policy, served.catalog, NOW))) == []
+
+
+def test_unknown_facts_are_counted() -> None:
+    more = "  dim: {kind: vllm, model: m, region: self:fra1}\n"
+    loaded = loading(FLEET + more)
+    scene_ = Scene(loaded.policy, loaded.catalog, 1_796_000_000.0)
+    (counted,) = [f for f in unknown_facts(scene_) if f.code == "facts_counted"]
+    unknown = [f.message for f in unknown_facts(scene_) if f.code == "footprint_unknown"]
+    axes = {axis: sum(axis in one.partition(" not known")[0] for one in unknown)
+            for axis in ("process", "retain", "operate")}  # fmt: skip
+    assert counted.message == (
+        f"of {len(scene_.footprints)} endpoints the footprint is not known: "
+        + ", ".join(f"{axis} of {n}" for axis, n in axes.items())
+    )
+    assert axes["retain"] >= 1
 
 
 def test_stores_lie_where_everything_may_be_retained() -> None:

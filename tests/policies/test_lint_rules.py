@@ -129,6 +129,26 @@ def test_what_ends_soon() -> None:
     }
 
 
+@pytest.mark.parametrize(
+    "grant",
+    ["{process: EU, retain: {plus: [EU, {country: CH, until: 2027-02-01}]}}",
+     "{process: EU, operate: {plus: [EU, {country: US, until: 2027-02-01}]}}"],
+)  # fmt: skip
+def test_every_axis_of_a_grant_may_end(grant: str) -> None:
+    found = list(running_out(scene("", f"tenants: {{acme: {{grant: {grant}}}}}\n")))
+    assert [f.code for f in found] == ["grant_ends"]
+
+
+def test_what_a_rule_allows_may_end() -> None:
+    rules = (
+        "{name: a, process_within: {plus: [DE, {country: FR, until: 2027-02-01}]}},"
+        " {name: b, process_within: {plus: [DE, {country: FR, until: 2030-02-01}]}}"
+    )
+    assert [(f.code, f.message.split("`")[1]) for f in running_out(scene(rules))] == [
+        ("rule_ends", "a")
+    ]
+
+
 def test_what_grants_mean() -> None:
     head = (
         "tenants: {a: {grant: {process: CH}}, b: {grant: {process: worldwide, retain: CH,"
