@@ -137,7 +137,7 @@ async def audited_record(live: Live, who: Auditor, index: int) -> RecordView:
     size = _size(live)
     found = await asyncio.to_thread(_one, live, index, size)
     seen = found is not None and who.concerns(found.owner) and who.sees(found.owner)
-    await _recorded(live, who, "record", {"index": index, "shown": int(seen)})
+    await recorded(live, who, "record", {"index": index, "shown": int(seen)})
     if found is None or not seen:
         raise NotInLog(f"no entry {index} that key `{who.principal.key}` may see")
     return await record_view(live.log, live.log_name, found.shown)
@@ -155,7 +155,7 @@ async def audited_page(live: Live, who: Auditor, after: int, limit: int) -> Page
     told: dict[str, Json] = {
         "after": after, "upto": seen.last, "shown": len(seen.shown), "hidden": seen.hidden,
     }  # fmt: skip
-    await _recorded(live, who, "entries", told)
+    await recorded(live, who, "entries", told)
     more = seen.last if seen.looked == min(limit, MOST) else None
     text = "" if head is None else head.text
     return PageView(
@@ -186,7 +186,12 @@ def _one(live: Live, index: int, size: int) -> Owned | None:
     return found if found is not None and found.shown.place.index == index else None
 
 
-async def _recorded(live: Live, who: Auditor, what: str, told: Mapping[str, Json]) -> None:
+async def recorded(live: Live, who: Auditor, what: str, told: Mapping[str, Json]) -> None:
+    """Write down that an auditor reads, and what, before it is given out.
+
+    Raises:
+        RequestError: it can't be written; then nothing may be read.
+    """
     body: dict[str, Json] = {"event": "read", "by": who.principal.key, "what": what, **told}
     body["tenant"] = who.principal.tenant
     try:

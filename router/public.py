@@ -11,18 +11,19 @@ from typing import Annotated
 
 from fastapi import Depends, FastAPI, Query, Request
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import JSONResponse
+from fastapi.responses import JSONResponse, Response
 from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 
 from policies.engine import Ask, decide
 from policies.model import Policy
-from router.auditing import MOST, PageView, page_for, record_for
+from router.auditing import MOST, PageView, auditor, page_for, record_for
 from router.auth import Home, Principal, authenticate
 from router.errors import RequestError
 from router.live import Live
 from router.misdirection import direct
 from router.reading_records import RecordView
+from router.reporting import TYPES, Form, Reporting, run
 from router.surfaces import described
 
 
@@ -183,6 +184,20 @@ def _audit(app: FastAPI, live: Live) -> None:
             return await page_for(live, after, limit, holder)
         return await live.siblings.page(wanted, after, limit, _here(holder).key)
 
+    reporting = Reporting(live, run)
+
+    @app.get("/domicile/v1/audit/report", tags=["audit"])
+    async def report(
+        holder: Holder,
+        period: Annotated[str, Query(max_length=80)],
+        time_zone: Annotated[str, Query(max_length=64)] = "UTC",
+        form: Form = "json",
+    ) -> Response:
+        """Where a period's requests were processed, for an auditor's key; all logs here."""
+        who = auditor(_here(holder), live.snapshot.policy)
+        made = await reporting.report(who, period, time_zone, form)
+        return Response(made, media_type=TYPES[form], headers=_STILL)
+
 
 def _here(holder: Principal | Home) -> Principal:
     if isinstance(holder, Home):
@@ -227,4 +242,9 @@ async def _internal(request: Request, error: Exception) -> JSONResponse:
     return JSONResponse(told.body(), told.status)
 
 
+_STILL = {
+    "content-security-policy": "sandbox; default-src 'none'; style-src 'unsafe-inline'",
+    "x-content-type-options": "nosniff",
+    "cache-control": "no-store",
+}
 _HTTP_CODES = {404: "not_found", 405: "method_not_allowed"}

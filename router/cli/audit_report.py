@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
 _FILE = click.Path(path_type=Path, dir_okay=False)
 _FOLDER = click.Path(path_type=Path, file_okay=False)
-LEAST = 5
 
 
 @click.command("report")
@@ -34,7 +33,7 @@ LEAST = 5
 @click.option("--attr", "attribute", metavar="NAME", default="data_class", show_default=True,
               help="The attribute that says the data class.")  # fmt: skip
 @click.option("--min-group", "least", metavar="K", type=click.IntRange(min=1),
-              help=f"Tell no smaller group. Default {LEAST}; 1 for a tenant's own.")  # fmt: skip
+              help="Tell no smaller group. Default 5; 1 for a tenant's own.")  # fmt: skip
 @click.option("--view-from", "view_from", metavar="BOUNDARY",
               help="Where the reader is: what may not be seen there is only counted.")  # fmt: skip
 @click.option("--against", metavar="FILE", multiple=True, type=_FILE,
@@ -88,11 +87,9 @@ def command(  # noqa: PLR0913
     writers = [(path, _writer(path)) for path in out]
     if not writers and not as_json:
         raise click.UsageError("say what to write: `--out report.html`, or `--json`")
-    # Whoever reads across a boundary reads small groups of others, though they be one tenant's.
-    own = tenant is not None and view_from is None
     asked = Asked(
         Scope(read_period(period, read_zone(zone)), tenant, None, attribute),
-        least or (1 if own else LEAST),
+        least,
         time.time(),
         view_from,
         against,

@@ -7,7 +7,7 @@ A snapshot that is missing or can't be loaded is said; what it would have told i
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -17,10 +17,10 @@ from regions.footprints.base import PLAIN_CALL, footprint
 from regions.model import Assurance
 from regions.places import Area, Atom, PlaceError, Region, Unknown
 from router.audit.layout import Folder
+from router.recipients import NOT_KNOWN, recipients
 from router.replayed import World, WorldMissing, world
 
-NOT_KNOWN: Final = "not known"
-SELF: Final = "operator of the router"
+NONE: Final = "none recorded"
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,10 +71,8 @@ class Facts:
         found = self.world(digest)
         if found is None:
             return NOT_KNOWN
-        names: dict[str, None] = {}
-        for place in places:
-            names.update(dict.fromkeys(_operators(found, _atom(found, place))))
-        return "; ".join(names) or NOT_KNOWN
+        atoms = (_atom(found, place) for place in places)
+        return "; ".join(recipients(found.catalog, atoms)) or NOT_KNOWN
 
     def mechanism(self, digest: str, endpoint: str, now: float) -> str:
         """The assurances that an endpoint held at a time, by name."""
@@ -84,7 +82,7 @@ class Facts:
             return NOT_KNOWN
         held = [one for one in known.assurances if one.held(now)]
         self.assurances.update(dict.fromkeys((endpoint, one) for one in held))
-        return ", ".join(sorted({one.name for one in held})) or "none recorded"
+        return ", ".join(sorted({one.name for one in held})) or NONE
 
     def attempted(self, digest: str, endpoint: str, now: float) -> tuple[str, ...]:
         """Where a plain call to an endpoint may be processed, by the snapshot."""
@@ -152,22 +150,6 @@ class Facts:
 def _atom(found: World, place: str) -> Atom:
     atlas = found.policy.atlas
     return next(iter(atlas.place(place))) if place in atlas else Unknown()
-
-
-def _operators(found: World, atom: Atom) -> Iterator[str]:
-    if isinstance(atom, Unknown):
-        yield NOT_KNOWN
-        return
-    if atom.partition.name == "self":
-        yield SELF
-        return
-    row = found.catalog.operators.get(atom.partition.name)
-    if row is None:
-        yield f"{NOT_KNOWN} ({atom.partition.id})"
-        return
-    country = atom.country if isinstance(atom, Region | Area) else None
-    local = [one for one in row.by_country if country in one.countries]
-    yield from (f"{one.name} ({one.country})" for one in (*row.everywhere, *local))
 
 
 def _other(rules: Iterable[Rule]) -> str:

@@ -15,7 +15,7 @@ from router.audit.lines import Value
 from router.audit.reading import Shown
 from router.audit.rows import Joining, Request
 from router.audit.structure import GAP_MICROSECONDS
-from router.reports.facts import Facts
+from router.reports.facts import NONE, Facts
 from router.reports.figures import (
     RECORDS,
     Covered,
@@ -167,19 +167,29 @@ class Gatherer:
             tally.trials[name, self.facts.trial(snapshot, name, places, at)] += 1
 
     def _failed(self, tally: Tally, request: Request, failed: list[dict[str, Value]]) -> None:
-        snapshot, at = _text(request.began.body, "snapshot"), request.began.time / 1e6
+        began, ended = request.began, request.ended
+        snapshot, at = _text(began.body, "snapshot"), began.time / 1e6
         for one in failed:
-            endpoint, result = _text(one, "endpoint"), _text(one, "result")
-            places = self.facts.attempted(snapshot, endpoint, at)
-            tally.failed[
-                Failed(
-                    endpoint,
-                    result,
-                    places,
-                    self.facts.countries(snapshot, places),
-                    self.facts.recipient(snapshot, places),
-                )
-            ] += 1
+            endpoint = _text(one, "endpoint")
+            # One that answered later is described there; older entries describe none.
+            same = endpoint == _text(ended, "endpoint")
+            ran = _object(ended if same else one, "ran")
+            places = _texts(ran, "process") or self.facts.attempted(snapshot, endpoint, at)
+            countries = self.facts.countries(snapshot, places)
+            recipient = self._recipient(ran, snapshot, places)
+            tally.failed[Failed(endpoint, _text(one, "result"), places, countries, recipient)] += 1
+
+    def _recipient(self, ran: Body, snapshot: str, places: tuple[str, ...]) -> str:
+        """Who received it: as the entry says, or, in older ones, by the snapshot it names."""
+        written = "; ".join(_texts(ran, "recipients"))
+        return readable(written or self.facts.recipient(snapshot, places))
+
+    def _mechanism(self, ran: Body, snapshot: str, endpoint: str, at: float) -> str:
+        """The assurances held: as the entry says, or, in older ones, by the snapshot it names."""
+        known = self.facts.mechanism(snapshot, endpoint, at)
+        if "mechanisms" not in ran:
+            return readable(known)
+        return readable(", ".join(_texts(ran, "mechanisms")) or NONE)
 
     # -- groups ------------------------------------------------------------------------
 
@@ -229,10 +239,8 @@ class Gatherer:
             self.facts.countries(snapshot, places),
             tuple(readable(one) for one in places),
             known,
-            readable(self.facts.recipient(snapshot, places)),
-            readable(
-                self.facts.mechanism(snapshot, _text(ended, "endpoint"), request.began.time / 1e6)
-            ),
+            self._recipient(ran, snapshot, places),
+            self._mechanism(ran, snapshot, _text(ended, "endpoint"), request.began.time / 1e6),
             readable(retained if isinstance(retained, str) else ", ".join(_texts(ran, "retain"))),
             readable(", ".join(_texts(ran, "operate"))),
         )

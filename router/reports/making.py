@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Final
 
 from router.audit.commands import UsageError, read_anchor, read_receipts
 from router.audit.errors import AuditError
@@ -20,6 +21,8 @@ from router.reports.facts import Facts
 from router.reports.gathering import Gatherer, Scope
 from router.reports.reconciled import read_reconciled, section
 from router.reports.view import Made
+
+LEAST: Final = 5
 
 
 class NotWhole(AuditError):
@@ -37,12 +40,13 @@ class NotWhole(AuditError):
 class Asked:
     """What a report is asked to be.
 
-    `least` is the smallest group told (1: all); `view_from` where the reader is, as a boundary, or
-    `None` for whoever holds the log; `despite` makes a report of a log that doesn't verify.
+    `least` is the smallest group told (1: all; `None`: all of a tenant's own report that lies
+    inside its boundary, else `LEAST`); `view_from` where the reader is, as a boundary, or `None`
+    for whoever holds the log; `despite` makes a report of a log that doesn't verify.
     """
 
     scope: Scope
-    least: int
+    least: int | None
     made_at: float
     view_from: str | None = None
     against: tuple[Path, ...] = ()
@@ -71,9 +75,11 @@ def make(path: Path, asked: Asked, progress: Callable[[int], object] = lambda _:
     if not verdict.ok and not asked.despite:
         raise NotWhole(verdict)
     gathered = gatherer.end()
+    own = scope.tenant is not None and not gathered.hidden
+    least = asked.least or (1 if own else LEAST)
     extra = _extra(asked, scope)
     return compose(
-        Made(str(path), scope, gathered, facts, verdict, roster, asked.least, asked.made_at, extra)
+        Made(str(path), scope, gathered, facts, verdict, roster, least, asked.made_at, extra)
     )
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from router.recipients import NOT_KNOWN
 from router.reports.document import Line, Picture, Section, Table
-from router.reports.facts import NOT_KNOWN, Spot
+from router.reports.facts import Spot
 from router.reports.figures import Family, summed
 from router.reports.suppression import TOGETHER, Row, shares, steps
 from router.reports.timeline import Strip, timeline

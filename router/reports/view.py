@@ -70,8 +70,8 @@ class View:
         return [*most(sums), *((one, None) for one in sorted(hidden, key=str))]
 
     def proof(self, row: Row, what: str) -> str:
-        """The id of what stands behind a row; empty when its records may not be named."""
-        if not row.full or not row.tally.records or self.made.scope.sits is not None:
+        """The id of what stands behind a row; empty when none of its records may be named."""
+        if not row.full or not row.tally.records:
             return ""
         id_ = f"E{len(self.evidence) + 1}"
         records = [(ref.record, ref.request) for ref in row.tally.records]

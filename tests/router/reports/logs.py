@@ -83,6 +83,7 @@ class Did:
     purpose: str = "interactive"
     apart: float = 10.0
     because: str = "GDPR Art. 9, 44"
+    recipients: tuple[str, ...] | None = None  # None: as entries of before were
 
 
 @dataclass(slots=True)
@@ -155,6 +156,8 @@ class Scribbler:
             "provider": "aws" if did.endpoint == "sonnet" else "self", "model": "l", "source": "",
             "process": list(RUNS[did.endpoint]), "retain": "nothing", "operate": ["DE"],
         }  # fmt: skip
+        if did.recipients is not None:
+            ran |= {"recipients": list(did.recipients), "mechanisms": ["scc", "told"]}
         shared: dict[str, Json] = {
             "endpoint": did.endpoint, "ran": ran, "place": did.told or "not observable",
         }  # fmt: skip

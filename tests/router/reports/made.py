@@ -36,7 +36,7 @@ async def filled(box: LogBox, done: Iterable[Did], log_id: str = "eu-1") -> Scri
     return made
 
 
-def report(box: LogBox, least: int = 1, tenant: str | None = None, **more: object) -> Report:
+def report(box: LogBox, least: int | None = 1, tenant: str | None = None, **more: object) -> Report:
     """Its report for the day."""
     asked = Asked(Scope(DAY, tenant), least, START + 86_400, **more)  # type: ignore[arg-type]
     return make(box.folder, asked)

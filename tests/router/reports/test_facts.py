@@ -6,7 +6,8 @@ import pytest
 
 from regions.places import PlaceError
 from router.audit.layout import Folder
-from router.reports.facts import NOT_KNOWN, SELF, Facts
+from router.recipients import NOT_KNOWN, SELF
+from router.reports.facts import Facts
 from tests.router.audit.logbox import START, LogBox
 from tests.router.reports.logs import EU, opened
 

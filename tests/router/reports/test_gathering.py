@@ -6,7 +6,8 @@ import pytest
 
 from router.audit.layout import Folder
 from router.audit.verify import verify
-from router.reports.facts import Facts
+from router.recipients import SELF
+from router.reports.facts import NONE, Facts
 from router.reports.figures import Failed, Group
 from router.reports.gathering import Gathered, Gatherer, Scope, data_class
 from router.reports.period import between, zone
@@ -69,6 +70,16 @@ def test_where_comes_from_what_was_told_or_from_all_it_may_be(box: LogBox) -> No
     assert (told.places, told.countries) == (("aws:eu-west-1",), ("IE",))
     [abroad] = [one.kept for one in found.groups if one.kept.countries == ("US",)]
     assert (abroad.mechanism, abroad.recipient) == ("scc", "operator of the router")
+
+
+async def test_what_an_entry_says_of_its_recipients_comes_first(plain: LogBox) -> None:
+    made = await opened(plain)
+    await made.all([Did(endpoint="sonnet", recipients=("ACME (DE)", "Other (US)")), Did()])
+    await made.log.close()
+    found = {
+        group.kept.recipient: group.kept.mechanism for group in gathered(plain, Scope(DAY)).groups
+    }
+    assert found == {"ACME (DE); Other (US)": "scc, told", SELF: NONE}
 
 
 def test_failed_attempts_name_the_places_they_may_have_reached(box: LogBox) -> None:

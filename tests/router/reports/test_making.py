@@ -8,8 +8,13 @@ from pathlib import Path
 import pytest
 
 from router.audit.commands import UsageError
-from router.reports.making import NotWhole
+from router.recipients import SELF
+from router.reports.gathering import Scope
+from router.reports.making import Asked, NotWhole, make
+from router.reports.period import between, zone
 from tests.router.audit.logbox import LogBox
+from tests.router.folders import AT, two_continents
+from tests.router.reloading import CLINIC, watched
 from tests.router.reports.logs import Did
 from tests.router.reports.made import facts, filled, keep, report, rows
 
@@ -93,15 +98,21 @@ def test_a_folder_without_a_log(tmp_path: Path) -> None:
         report(LogBox(tmp_path))
 
 
-async def test_from_a_boundary_small_groups_and_records_are_not_told(plain: LogBox) -> None:
-    away = Did("clinic", retain=("self:iad1",))
-    await filled(plain, [Did()] * 6 + [away] * 7)
-    found = report(plain, least=5, view_from="DE")
-    assert facts(found)["counted, but not to be named where the reader is"] == 13
-    assert not found.evidence
-    nowhere = report(plain, least=5, view_from="")
+async def test_across_a_boundary_there_are_counts_and_nothing_behind_them(plain: LogBox) -> None:
+    abroad = Did("clinic", endpoint="iad", retain=("self:iad1",))
+    await filled(plain, [Did()] * 6 + [abroad] * 7 + [Did("clinic", "health")] * 2)
+    found = report(plain, None, "clinic", view_from="DE")
+    assert facts(found)["counted, but not to be named where the reader is"] == 7
+    here, there = found.sections[0].tables[0].lines[1], found.sections[0].tables[0].lines[0]
+    assert (there.cells[3], there.cells[-1], there.evidence) == ("self:iad1", 7, "")
+    assert (here.cells[3], here.evidence) == ("self:fra1", "E1")
+    assert found.least == 5  # what crosses a boundary tells no small group of its own tenant either
+    nowhere = report(plain, None, "clinic", view_from="")
+    assert not nowhere.evidence
     assert not rows(nowhere, "changes")
     assert facts(nowhere)["requests answered"] == 13
+    at_home = report(plain, None, "clinic", view_from="FR")
+    assert at_home.least == 5
 
 
 async def test_a_snapshot_that_is_gone_is_a_finding_and_what_it_told_is_not_known(
@@ -113,3 +124,30 @@ async def test_a_snapshot_that_is_gone_is_a_finding_and_what_it_told_is_not_know
         report(plain)
     [row] = rows(report(plain, despite=True), "where")
     assert (row["country"], row["recipient"], row["mechanism"]) == ("not known",) * 3
+
+
+async def test_a_real_routers_log_is_read_as_it_is_written(tmp_path: Path) -> None:
+    async with watched(two_continents(tmp_path)) as world:
+        for value in (b"health", b"health", b"internal"):
+            exchange = world.arrive()
+            exchange.head.headers.append((b"x-domicile-attr-data_class", value))  # type: ignore[attr-defined]
+            assert (await world.run(exchange)).status == 200
+        assert (await world.run(world.arrive(CLINIC, "abroad"))).status == 403
+    day = between(round(AT * 1e6) - 10**9, round(AT * 1e6) + 10**9, zone("UTC"))
+    found = make(tmp_path / "log", Asked(Scope(day), 1, AT))
+    served = rows(found, "where")
+    assert {(one["data class"], one["requests"]) for one in served} == {
+        ("health, internal", 2),
+        ("internal", 1),
+    }
+    assert {one["country"] for one in served} <= {"DE", "FR"}
+    assert {one["recipient"] for one in served} == {SELF}
+    assert {one["mechanism"] for one in served} == {"none recorded"}
+    assert [(one["what"], one["tenant"]) for one in rows(found, "unserved")] == [
+        ("refused", "clinic")
+    ]
+    named = {one["rule"] for one in rows(found, "rules")}
+    assert named == {"health-in-germany", "red-in-france"}  # nobody said the zone
+    assert {one["rule"] for one in rows(found, "rules", 1)} == {"trial"}
+    assert rows(found, "where", 1)[0]["country"] == "DE"
+    assert facts(found)["verification"] == "consistent, unanchored"
