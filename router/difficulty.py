@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from classifiers.difficulty.artifact import Artifact, ArtifactError, load
+from classifiers.difficulty.compiled import find
 from classifiers.difficulty.grader import share_of_quality
 from classifiers.difficulty.scorer import Difficulty, interpolate
 from policies.model import Model, Policy
@@ -80,7 +81,7 @@ def rate(policy: Policy, base: Path) -> Mapping[str, Rated]:
 def _rated(policy: Policy, model: Model, artifact: Artifact, written: str) -> Rated:
     weak, strong = (policy.endpoints[model.tiers[t][0]].model for t in _ends(model))
     try:
-        difficulty = Difficulty(artifact, weak, strong)
+        difficulty = Difficulty(artifact, weak, strong, find()[0])
     except KeyError:
         raise ValueError(f"it knows neither `{weak}:{strong}` nor other pairs") from None
     grading = model.grading

@@ -14,9 +14,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final, cast
 
-from classifiers.difficulty.features import BITS, BUCKETS, STRUCTURE
+from classifiers.difficulty.features import BITS, BUCKETS, HEAD, STRUCTURE, TAIL
 
-MAGIC: Final = b"domicile-difficulty-1\n"
+MAGIC: Final = b"domicile-difficulty-2\n"
 LIMIT: Final = 1 << 20
 ANY: Final = "*"
 Numbers = tuple[float, ...]
@@ -108,8 +108,8 @@ class Artifact:
         """The bytes of the file; equal artifacts give equal bytes."""
         names = sorted(self.pairs)
         header = {
-            "name": self.name, "bits": BITS, "structure": list(STRUCTURE), "card": self.card,
-            "pairs": [asdict(self.pairs[name]) for name in names],
+            "name": self.name, "bits": BITS, "read": [HEAD, TAIL], "structure": list(STRUCTURE),
+            "card": self.card, "pairs": [asdict(self.pairs[name]) for name in names],
         }  # fmt: skip
         text = json.dumps(header, sort_keys=True, separators=(",", ":")).encode()
         body = [MAGIC, len(text).to_bytes(4, "big"), text]
@@ -131,7 +131,8 @@ def decode(data: bytes) -> Artifact:
     length = int.from_bytes(data[start - 4 : start], "big")
     try:
         header = json.loads(data[start : start + length])
-        if header["bits"] != BITS or tuple(header["structure"]) != STRUCTURE:
+        made_with = header["bits"], *header["read"], *header["structure"]
+        if made_with != (BITS, HEAD, TAIL, *STRUCTURE):
             raise ArtifactError("artifact has other features than this version; train it again")
         pairs = [_pair(one) for one in header["pairs"]]
         name, card = str(header["name"]), dict(header["card"])

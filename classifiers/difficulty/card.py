@@ -12,15 +12,15 @@ _LIMITS = """\
 - It knows English exam questions, short code and competition mathematics. Conversations, tools,
   images, JSON schemas and other scripts are outside of its training rows: the gate abstains and
   the request goes to the large tier, until a model is trained on local outcomes.
-- It reads the last user text: the first and last 1,200 characters. Scores of longer texts say so
+- It reads the last user text: the first and last 600 characters. Scores of longer texts say so
   (`cut`); beyond eight times that it abstains.
 - Words decide. Someone who writes the prompt can move the score in both directions. It is never
   used to allow a place, and policy floors and forced tiers stand above it.
 - Labels are exact-match outcomes of one run each; they say nothing about style or safety."""
 
 
-def render(artifact: Artifact) -> str:
-    """The card of an artifact in Markdown."""
+def render(artifact: Artifact, scorer: str = "") -> str:
+    """The card of an artifact in Markdown; `scorer` says what scores on this machine."""
     facts = artifact.card
     kind = "prior, not trained on your traffic" if facts.get("prior") else "trained locally"
     return "\n".join(
@@ -29,8 +29,9 @@ def render(artifact: Artifact) -> str:
             f"Kind: {kind}. Hashed features and rounded weights only: it holds no text.", "",
             "## Data", "", *_data(facts), "", "## Pairs", "", *_pairs(artifact), "",
             "APGR, CPT50 and CPT80 are of training rows, each scored by a head fitted without it",
-            "over base models fitted without its group. `docs/difficulty.md` has kept-back rows.",
-            "", "## Limits", "", _LIMITS, "", "## Build", "", *_build(facts), "",
+            "over base models fitted without its group.",
+            *_held(facts), "", "## Limits", "", _LIMITS, "", "## Build", "", *_build(facts),
+            *(["", f"Scorer on this machine: {scorer}."] if scorer else []), "",
         ]
     )  # fmt: skip
 
@@ -51,6 +52,31 @@ def _pairs(artifact: Artifact) -> list[str]:
             f"{numbers.get('apgr', '')} | {numbers.get('cpt50', '')} | {numbers.get('cpt80', '')} |"
         )
     return lines
+
+
+def _held(facts: Mapping[str, object]) -> list[str]:
+    """Measurements of rows that were kept back, where the training files had some."""
+    held = _table(facts.get("held"))
+    if not held:
+        return []
+    lines = [
+        "", "### Kept-back rows", "",
+        "| weak:strong | n | APGR | CPT50 | CPT80 | debiased ECE | abstained |",
+        "|---|---|---|---|---|---|---|",
+    ]  # fmt: skip
+    for name, value in held.items():
+        found = _table(value)
+        cells = [_cell(found.get(key)) for key in ("n", "apgr", "cpt50", "cpt80")]
+        cells += [_cell(found.get(key)) for key in ("ece_debiased", "abstained")]
+        lines.append(f"| {name} | {' | '.join(cells)} |")
+    return [*lines, "", "In brackets: 95 % of bootstrap draws."]
+
+
+def _cell(value: object) -> str:
+    if not isinstance(value, list | tuple):
+        return str(value)
+    middle, low, high = value
+    return f"{middle} [{low}, {high}]"
 
 
 def _label(pair: PairModel) -> str:

@@ -18,6 +18,7 @@ from classifiers.difficulty import dataset, evaluation, recipe
 from classifiers.difficulty.artifact import Artifact, PairModel, load, save
 from classifiers.difficulty.calibration import platt_knots
 from classifiers.difficulty.card import render
+from classifiers.difficulty.compiled import find
 from classifiers.difficulty.curves import Interval, floor_points
 from classifiers.difficulty.dataset import Example
 from classifiers.difficulty.evaluation import Report, Scores
@@ -114,10 +115,14 @@ def train(
     prior: bool = False,
     tell: Callable[[str], None] = lambda _: None,
 ) -> str:
-    """Train all pairs of the files' training rows (all rows if none is marked); return version."""
+    """Train all pairs of the files' training rows (all rows if none is marked); return version.
+
+    Rows that are marked otherwise are kept back, and measured for the card.
+    """
     rows = dataset.binary(dataset.read(files))
     marked = [row for row in rows if row.split == "train"]
-    return save(recipe.build(marked or rows, name, prior, tell), output)
+    held = [row for row in rows if row.split != "train"] if marked else []
+    return save(recipe.build(marked or rows, name, prior, tell, held), output)
 
 
 def calibrate(
@@ -153,7 +158,7 @@ def calibrated(artifact: Artifact, rows: Sequence[Example]) -> Artifact:
 
 def card(model: Path = SHIPPED) -> str:
     """The model card in Markdown."""
-    return render(load(model))
+    return render(load(model), find()[1])
 
 
 def compare(new: Path, used: Path, files: Sequence[Path], activate: bool = False) -> Interval:

@@ -63,7 +63,7 @@ def binary(examples: Iterable[Example]) -> tuple[Example, ...]:
 def features_row(features: Features) -> dict[str, object]:
     """What an outcome store keeps of a prompt: hashes and shape, never text."""
     return {
-        "buckets": sorted(features.buckets), "words": sorted(features.words),
+        "words": sorted(features.words), "pairs": sorted(features.pairs), "count": features.count,
         "structure": list(features.structure), "wide": features.wide,
         "distinct": features.distinct, "cut": features.cut,
     }  # fmt: skip
@@ -131,13 +131,14 @@ def _example(row: Mapping[str, object], stem: str) -> Example:
 def _features(raw: object) -> Features:
     if not isinstance(raw, Mapping):
         raise TypeError("no prompt and no features")
-    buckets, words = {int(b) for b in raw["buckets"]}, [int(w) for w in raw["words"]]
+    words, pairs = ({int(bucket) for bucket in raw[key]} for key in ("words", "pairs"))
     structure = tuple(float(value) for value in raw["structure"])
-    if len(structure) != len(STRUCTURE) or not all(0 <= b < BUCKETS for b in [*buckets, *words]):
+    if len(structure) != len(STRUCTURE) or not all(0 <= b < BUCKETS for b in words | pairs):
         raise ValueError("features of another version")
     return Features(
-        buckets, words, structure, float(raw["wide"]), float(raw["distinct"]), bool(raw["cut"])
-    )
+        words, pairs - words, int(raw["count"]), structure, float(raw["wide"]),
+        float(raw["distinct"]), bool(raw["cut"]),
+    )  # fmt: skip
 
 
 def _quality(value: object) -> float:

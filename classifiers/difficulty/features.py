@@ -18,8 +18,8 @@ from classifiers.view import PromptView
 
 BITS: Final = 16
 BUCKETS: Final = 1 << BITS
-HEAD: Final = 1200
-TAIL: Final = 1200
+HEAD: Final = 600
+TAIL: Final = 600
 
 _MASK: Final = BUCKETS - 1
 # Bytes outside words become blanks: translate and split cost a sixth of a regular expression.
@@ -31,6 +31,7 @@ _DIGITS: Final = b"0123456789"
 _MATH: Final = b"=+^*/\\$<>|"
 _BRACKETS: Final = b"()[]{}"
 _LETTERS: Final = bytes(range(97, 123)) + bytes(range(128, 256))
+_ASCII: Final = bytes(range(128))
 
 # Order is part of the artifact format. The last four are of the call, not of the text.
 STRUCTURE: Final = (
@@ -38,45 +39,72 @@ STRUCTURE: Final = (
     "word_length", "distinct", "sentences", "lines", "blank", "asks", "negated", "statement",
     "all_of", "latex", "turns", "tools", "json_schema", "system",
 )  # fmt: skip
+CALLS: Final = STRUCTURE[-4:]
+TEXT: Final = len(STRUCTURE) - len(CALLS)
+"""How many fields of the structure describe the text; those of the call come after."""
+PLAIN: Final = (0.0, 0.0, 0.0, 0.0)
 
 
 @dataclass(slots=True)
 class Features:
-    """`buckets`: distinct hashed words and pairs, each in [0, BUCKETS); `words`: one bucket per
-    token in order; `structure`: floats in the order of STRUCTURE; `wide`: share of bytes
-    outside ASCII in [0, 1]; `distinct`: share of different tokens; `cut`: text was shortened.
+    """`words`, `pairs`: hashed words, and hashed pairs of words that no word shares; disjoint, in
+    [0, BUCKETS). `count`: words, repeated ones too; `structure`: floats in the order of
+    STRUCTURE; `wide`: share of bytes outside ASCII in [0, 1]; `distinct`: share of different
+    words; `cut`: text was shortened.
     Made once per request and not shared, so it is not frozen: that costs a microsecond.
     """
 
-    buckets: set[int]
-    words: list[int]
+    words: set[int]
+    pairs: set[int]
+    count: int
     structure: tuple[float, ...]
     wide: float
     distinct: float
     cut: bool
 
+    @property
+    def buckets(self) -> set[int]:
+        """Words and pairs."""
+        return self.words | self.pairs
 
-def extract(view: PromptView) -> Features:
-    """Features of the question of `view` (its last user text) and of the shape of the call."""
+
+def read(view: PromptView) -> tuple[bytes, bool]:
+    """The bytes of the question of `view` (its last user text) that count, and if it was cut."""
     text = view.question
     cut = len(text) > HEAD + TAIL
     if cut:
         text = text[:HEAD] + "\n" + text[-TAIL:]
-    data = text.lower().encode("utf-8", "surrogatepass")
+    return text.lower().encode("utf-8", "surrogatepass"), cut
+
+
+def calls_of(view: PromptView) -> tuple[float, float, float, float]:
+    """The last fields of the structure, which describe the call."""
+    turns, tools, schema = view.turns, view.tools, view.json_schema
+    parts = view.parts
+    system = len(parts) > 1 and parts[0].role == "system"
+    if turns < 2 and not (tools or schema or system):
+        return PLAIN
+    return (
+        log(turns or 1), log(tools + 1), 1.0 if schema else 0.0, 1.0 if system else 0.0,
+    )  # fmt: skip
+
+
+def extract(view: PromptView) -> Features:
+    """Features of the question of `view` and of the shape of the call."""
+    data, cut = read(view)
     tokens = data.translate(_WORDS).split()
     hashes = list(map(crc32, tokens))
-    pairs = map(crc32, tokens[1:], hashes)
-    words = list(map(and_, hashes, repeat(_MASK)))
-    buckets = set(words)
-    count = len(words) or 1
-    distinct = len(buckets) / count
-    buckets.update(map(and_, pairs, repeat(_MASK)))
-    structure = _structure(data, count, distinct, view)
-    wide = 0.0 if data.isascii() else _wide(data)
-    return Features(buckets, words, structure, wide, distinct, cut)
+    words = set(map(and_, hashes, repeat(_MASK)))
+    pairs = set(map(and_, map(crc32, tokens[1:], hashes), repeat(_MASK)))
+    pairs -= words
+    count = len(tokens)
+    distinct = len(words) / (count or 1)
+    structure = _structure(data, count or 1, distinct) + calls_of(view)
+    wide = 0.0 if data.isascii() else len(data.translate(None, _ASCII)) / len(data)
+    return Features(words, pairs, count, structure, wide, distinct, cut)
 
 
-def _structure(data: bytes, count: int, distinct: float, view: PromptView) -> tuple[float, ...]:
+def _structure(data: bytes, count: int, distinct: float) -> tuple[float, ...]:
     size = len(data) + 1
     stem, _, options = data.partition(b"\na. ")
     lines = data.count(b"\n")
@@ -84,7 +112,6 @@ def _structure(data: bytes, count: int, distinct: float, view: PromptView) -> tu
     digits = size - 1 - len(data.translate(None, _DIGITS))
     letters = size - 1 - len(data.translate(None, _LETTERS))
     option_digits = len(options) - len(options.translate(None, _DIGITS))
-    system = len(view.parts) > 1 and view.parts[0].role == "system"
     return (
         log(size), log(len(stem) + 1), log(len(options) / choices) if choices else 0.0,
         float(choices), digits / size, option_digits / (len(options) + 1),
@@ -96,10 +123,4 @@ def _structure(data: bytes, count: int, distinct: float, view: PromptView) -> tu
         1.0 if b"statement" in stem else 0.0,
         1.0 if b"all of the" in options or b"none of" in options else 0.0,
         1.0 if b"\\" in data or b"$" in data else 0.0,
-        log(view.turns or 1), log(view.tools + 1), 1.0 if view.json_schema else 0.0,
-        1.0 if system else 0.0,
     )  # fmt: skip
-
-
-def _wide(data: bytes) -> float:
-    return 1.0 - len(data.decode("utf-8", "ignore").encode("ascii", "ignore")) / len(data)

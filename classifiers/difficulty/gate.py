@@ -6,38 +6,47 @@ rows, so a model trained on local conversations accepts them and the shipped pri
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from operator import mul
-from typing import Final
+from typing import Final, NamedTuple
 
 from classifiers.difficulty.artifact import Envelope
-from classifiers.difficulty.features import HEAD, STRUCTURE, TAIL, Features
+from classifiers.difficulty.features import CALLS, HEAD, PLAIN, TAIL, TEXT
 from classifiers.view import PromptView
 
-CALLS: Final = ("turns", "tools", "json_schema", "system")
 LONG: Final = 8
 """Texts longer than this many times what is read (head and tail) are not judged."""
-TEXT: Final = len(STRUCTURE) - len(CALLS)
-"""How many fields of the structure describe the text; those of the call come after."""
 _REPEATS: Final = 20
-_PLAIN: Final = (0.0,) * len(CALLS)
+
+
+class Measured(NamedTuple):
+    """What a scorer knows of one text.
+
+    `gain`: expected quality of strong minus weak; `distance`: sum of the squared z-scores of the
+    text's structure; `known`: share of its distinct words that training rows had; `words`: how
+    many words; `wide`, `distinct`, `cut`: as in `Features`; `calls`: the fields of the call.
+    """
+
+    gain: float
+    distance: float
+    known: float
+    wide: float
+    distinct: float
+    words: int
+    cut: bool
+    calls: tuple[float, ...]
 
 
 class Gate:
-    """`refusal(features, view, standard)`: why the model abstains, or an empty string."""
+    """`refusal(measured, view)`: why the model abstains, or an empty string."""
 
-    __slots__ = ("_envelope", "_known")
+    __slots__ = ("_distance", "_envelope")
 
-    def __init__(self, envelope: Envelope, known: bytes) -> None:
+    def __init__(self, envelope: Envelope) -> None:
         self._envelope = envelope
-        self._known = known
+        self._distance = envelope.distance * TEXT
 
-    def refusal(self, features: Features, view: PromptView, standard: Sequence[float]) -> str:
-        """The first reason not to judge; cheap and certain ones first.
-
-        `standard`: z-scores of two base heads and of the structure, as the scorer makes them.
-        """
-        return self._unreadable(view) or self._strange(features, view, standard)
+    def refusal(self, measured: Measured, view: PromptView) -> str:
+        """The first reason not to judge; certain ones first."""
+        return self._unreadable(view) or self._strange(measured, view)
 
     def _unreadable(self, view: PromptView) -> str:
         if view.images or view.media:
@@ -46,28 +55,21 @@ class Gate:
             return "unread"
         return ""
 
-    def _strange(self, features: Features, view: PromptView, standard: Sequence[float]) -> str:
+    def _strange(self, measured: Measured, view: PromptView) -> str:
+        _, distance, known, wide, distinct, words, cut, calls = measured
         limits = self._envelope
-        count = len(features.words)
-        if count < limits.words:
+        if words < limits.words:
             return "too_short"
-        call = features.structure[TEXT:]
-        if call != _PLAIN:
-            for value, limit, name in zip(call, limits.calls, CALLS, strict=True):
+        if calls != PLAIN:
+            for value, limit, name in zip(calls, limits.calls, CALLS, strict=True):
                 if value > limit:
                     return f"new_{name}"
-        if features.wide > limits.wide:
+        if wide > limits.wide:
             return "script"
-        if features.cut and len(view.question) > LONG * (HEAD + TAIL):
+        if cut and len(view.question) > LONG * (HEAD + TAIL):
             return "too_long"
-        if count >= _REPEATS and features.distinct < limits.distinct:
+        if words >= _REPEATS and distinct < limits.distinct:
             return "repetition"
-        if self.known(features) < limits.known:
+        if known < limits.known:
             return "vocabulary"
-        text = standard[2 : 2 + TEXT]
-        return "distance" if sum(map(mul, text, text)) > limits.distance * TEXT else ""
-
-    def known(self, features: Features) -> float:
-        """Share of words whose bucket at least two training prompts had, in [0, 1]."""
-        count = len(features.words)
-        return sum(map(self._known.__getitem__, features.words)) / count if count else 0.0
+        return "distance" if distance > self._distance else ""

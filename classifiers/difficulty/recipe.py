@@ -8,13 +8,14 @@ from __future__ import annotations
 import platform
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
 import scipy
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-from classifiers.difficulty import curves
+from classifiers.difficulty import curves, evaluation
 from classifiers.difficulty.artifact import ANY, Artifact, PairModel, Tables
 from classifiers.difficulty.dataset import Example
 from classifiers.difficulty.training import TooFewRows, Trained, train_any, train_pair
@@ -32,6 +33,7 @@ NEVER: Final = ("alpaca", "cmmlu", "routerbench")
 """Sources that no shipped artifact may contain: non-commercial, or not cleared."""
 
 MIN_PAIR: Final = 200
+HELD_DRAWS: Final = 500
 
 
 class ForbiddenSource(Exception):
@@ -43,9 +45,11 @@ def build(
     name: str,
     prior: bool = False,
     tell: Callable[[str], None] = lambda _: None,
+    held: Sequence[Example] = (),
 ) -> Artifact:
     """Train all pairs with MIN_PAIR rows and more, and the model of any pair.
 
+    `held`: rows kept back from training, which the card then holds measurements of.
     `prior`: the artifact is to be shipped, so forbidden sources are refused and licences listed.
     `tell` is called with each pair before its training. Raises TooFewRows, ForbiddenSource.
     """
@@ -53,20 +57,38 @@ def build(
         _permitted(examples)
     # More threads add in another order, and the last digit would change from run to run.
     with threadpool_limits(limits=1):
-        return _build(examples, name, prior, tell)
+        artifact = _build(examples, name, prior, tell)
+        measured = {"held": {pair: _measured(artifact, rows) for pair, rows in _by_pair(held)}}
+        return replace(artifact, card={**artifact.card, **measured}) if held else artifact
+
+
+def _by_pair(examples: Sequence[Example]) -> list[tuple[str, list[Example]]]:
+    groups: dict[str, list[Example]] = {}
+    for example in examples:
+        groups.setdefault(example.pair, []).append(example)
+    return sorted(groups.items())
+
+
+def _measured(artifact: Artifact, held: Sequence[Example]) -> dict[str, object]:
+    """What a card says of rows that the artifact was not trained on; intervals are 95 %."""
+    gain = evaluation.gains(held)
+    found = evaluation.report(evaluation.score(artifact, held), gain, HELD_DRAWS)
+    intervals = {"apgr": found.apgr, "cpt50": found.cpt50, "cpt80": found.cpt80}
+    numbers = {"ece_debiased": found.ece_debiased, "abstained": found.abstained}
+    return {
+        "n": found.n,
+        **{k: [round(v, 3) for v in (i.value, i.low, i.high)] for k, i in intervals.items()},
+        **{k: round(v, 4) for k, v in numbers.items()},
+    }
 
 
 def _build(
     examples: Sequence[Example], name: str, prior: bool, tell: Callable[[str], None]
 ) -> Artifact:
-    groups: dict[str, list[Example]] = {}
-    for example in examples:
-        groups.setdefault(example.pair, []).append(example)
     trained: dict[str, Trained] = {}
-    for pair in sorted(groups):
-        if len(groups[pair]) >= MIN_PAIR:
+    for pair, rows in _by_pair(examples):
+        if len(rows) >= MIN_PAIR:
             tell(pair)
-            rows = groups[pair]
             trained[pair] = train_pair(rows, rows[0].weak, rows[0].strong)
     if not trained:
         raise TooFewRows(f"no pair has {MIN_PAIR} rows; collect more outcomes")

@@ -1,24 +1,33 @@
 """The hot path: features of one prompt to a signed gain, a probability or an abstention.
 
-Nothing but the standard library. Table sums are integers, so they are exact in any order.
+Nothing but the standard library. Sums over tables and over the head are of integers: exact in any
+order, the same in every Python and in `compiled.c`, and several of them fit into one number.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Sequence
+from functools import reduce
 from math import isfinite, sqrt
-from operator import mul, sub
+from operator import add, mul, sub
+from struct import Struct
 from typing import Final, NamedTuple
 
 from classifiers.difficulty.artifact import ANY, Artifact, PairModel, Tables
-from classifiers.difficulty.features import Features, extract
-from classifiers.difficulty.gate import TEXT, Gate
+from classifiers.difficulty.compiled import CompiledScorer, Library
+from classifiers.difficulty.features import TEXT, Features, extract
+from classifiers.difficulty.gate import Gate, Measured
+from classifiers.difficulty.head import CLIP, UNIT, WEIGHT, whole
 from classifiers.view import PromptView
 
-CLIP: Final = 3.0
-_SHIFT: Final = 32
+_SHIFT: Final = 20
 _LOW: Final = (1 << _SHIFT) - 1
+_LANE: Final = 64
+_HALF: Final = 1 << (_LANE - 1)
+_DOWN: Final = 1.0 / (UNIT * WEIGHT)
+_SQUARE: Final = 1.0 / (UNIT * UNIT)
+_TOP: Final = CLIP * UNIT
 
 
 class Score(NamedTuple):
@@ -38,59 +47,67 @@ class Score(NamedTuple):
 
 
 class Scorer:
-    """One pair's tables and head, unpacked for speed. Inputs that never count are left out."""
+    """One pair's tables and head, packed for speed. Raises ValueError as `whole` does."""
 
-    __slots__ = (
-        "_centre", "_directions", "_intercept", "_inverse", "_linear", "_model", "_table", "gate",
-    )  # fmt: skip
+    __slots__ = ("_head", "_lanes", "_model", "_packed", "_start", "_table")
 
     def __init__(self, model: PairModel, tables: Tables) -> None:
-        # One lookup serves both heads: 32 bits each, bytes shifted to be positive.
-        weak = tables.weak.translate(_OFFSET)
-        strong = tables.strong.translate(_OFFSET)
-        self._table = [low | high << _SHIFT for low, high in zip(weak, strong, strict=True)]
+        # One lookup serves three sums: 20 bits each, bytes shifted to be positive.
+        columns = tables.weak.translate(_OFFSET), tables.strong.translate(_OFFSET), tables.known
+        self._table = [
+            weak | strong << _SHIFT | known << 2 * _SHIFT
+            for weak, strong, known in zip(*columns, strict=True)
+        ]
         self._model = model
-        self.gate = Gate(model.envelope, tables.known)
-        head = model.head
-        # The text's structure always stays: the gate measures its distance.
-        last = max(
-            [2 + TEXT, *(1 + i for i, w in enumerate(head.linear) if w)]
-            + [1 + i for one in head.directions for i, w in enumerate(one) if w]
+        self._head = head = whole(model.head)
+        # One multiplication serves all rows: 64 bits each, shifted to be positive at the end.
+        shifts = range(0, _LANE * len(head.rows), _LANE)
+        self._packed = tuple(
+            sum(weight << shift for weight, shift in zip(column, shifts, strict=True))
+            for column in zip(*head.rows, strict=True)
         )
-        self._centre = head.centre[:last]
-        self._inverse = tuple(1.0 / spread for spread in head.spread[:last])
-        self._intercept = head.intercept
-        self._linear = head.linear[:last]
-        self._directions = tuple(
-            (weight, one[:last]) for weight, one in zip(head.weights, head.directions, strict=True)
-        )
+        self._start = sum(_HALF << shift for shift in shifts)
+        self._lanes = Struct(f"<{len(head.rows)}Q")
 
-    def base(self, features: Features) -> tuple[float, float]:
-        """Predicted quality of the weak and of the strong model by the linear heads."""
-        size = len(features.buckets)
-        total = sum(map(self._table.__getitem__, features.buckets))
+    def measure(self, features: Features) -> Measured:
+        """What the gate and the score need."""
+        base, known = self.base(features)
+        standard = self.standard(base + features.structure)
+        text = standard[2 : 2 + TEXT]
+        return Measured(
+            self.gain(standard), reduce(add, map(mul, text, text)) * _SQUARE, known, features.wide,
+            features.distinct, features.count, features.cut, features.structure[TEXT:],
+        )  # fmt: skip
+
+    def base(self, features: Features) -> tuple[tuple[float, float], float]:
+        """Predicted quality of the weak and the strong model; the share of known words."""
+        words, pairs = features.words, features.pairs
+        size = len(words) + len(pairs)
+        found = sum(map(self._table.__getitem__, words))
+        total = found + sum(map(self._table.__getitem__, pairs))
         norm = sqrt(size) if size else 1.0
         model = self._model
         return (
             ((total & _LOW) - 128 * size) * model.scales[0] / norm + model.offsets[0],
-            ((total >> _SHIFT) - 128 * size) * model.scales[1] / norm + model.offsets[1],
-        )
+            ((total >> _SHIFT & _LOW) - 128 * size) * model.scales[1] / norm + model.offsets[1],
+        ), (found >> 2 * _SHIFT) / len(words) if words else 0.0
 
-    def standard(self, features: Features) -> list[float]:
-        """z-scores of the inputs, not clipped: base heads first, then structure."""
-        inputs = self.base(features) + features.structure
-        return list(map(mul, map(sub, inputs, self._centre), self._inverse))
+    def standard(self, inputs: tuple[float, ...]) -> list[float]:
+        """z-scores of the inputs times UNIT, not clipped: base heads first, then structure."""
+        return list(map(mul, map(sub, inputs, self._head.centre), self._head.inverse))
 
     def gain(self, standard: list[float]) -> float:
         """Signed gain of the whole model from `standard`; see `Head`."""
         z = [
-            (v if v > -CLIP else -CLIP) if v < CLIP else CLIP  # noqa: FURB136 - a call costs more
+            int((v if v > -_TOP else -_TOP) if v < _TOP else _TOP)  # noqa: FURB136 - calls cost
             for v in standard
         ]
-        value: float = self._intercept + sum(map(mul, self._linear, z))
-        for weight, direction in self._directions:
-            along: float = sum(map(mul, direction, z))
-            value += weight * along * along
+        total = sum(map(mul, z, self._packed), self._start)
+        linear, *along = self._lanes.unpack(total.to_bytes(self._lanes.size, "little"))
+        value: float = self._head.intercept + (linear - _HALF) * _DOWN
+        for weight, lane in zip(self._head.squares, along, strict=True):
+            size = (lane - _HALF) * _DOWN
+            value += weight * size * size
         return value
 
 
@@ -106,17 +123,25 @@ def interpolate(xs: Sequence[float], ys: Sequence[float], x: float) -> float:
 class Difficulty:
     """Scores views for one pair; without a model of its own the pair is scored by `*`.
 
-    Raises KeyError if the artifact has neither.
+    With a compiled `library` views are measured by it, to the same numbers. Raises KeyError if
+    the artifact has neither model, ValueError for a head as `whole` does.
     """
 
-    __slots__ = ("_knots", "_scorer", "model", "version")
+    __slots__ = ("_compiled", "_gate", "_knots", "_scorer", "model", "version")
 
-    def __init__(self, artifact: Artifact, weak: str, strong: str) -> None:
+    def __init__(
+        self, artifact: Artifact, weak: str, strong: str, library: Library | None = None
+    ) -> None:
         name = f"{weak}:{strong}"
         self.model = artifact.pairs[name if name in artifact.pairs else ANY]
         self.version = artifact.version()
         self._knots = [x for x, _ in self.model.knots], [y for _, y in self.model.knots]
-        self._scorer = Scorer(self.model, artifact.tables[self.model.name])
+        tables = artifact.tables[self.model.name]
+        self._scorer = Scorer(self.model, tables)
+        self._gate = Gate(self.model.envelope)
+        self._compiled: CompiledScorer | None = None
+        if library is not None:
+            self._compiled = library.scorer(self.model, tables, whole(self.model.head))
 
     @property
     def own(self) -> bool:
@@ -125,20 +150,23 @@ class Difficulty:
 
     def score(self, view: PromptView) -> Score:
         """The score of one view. Total over views: it does not raise."""
+        if self._compiled is not None:
+            return self._judged(self._compiled.measure(view), view)
         return self.judge(extract(view), view)
 
     def judge(self, features: Features, view: PromptView) -> Score:
         """The score of extracted features; `view` says what the text could not."""
-        standard = self._scorer.standard(features)
-        refusal = self._scorer.gate.refusal(features, view, standard)
-        value = self._scorer.gain(standard)
+        return self._judged(self._scorer.measure(features), view)
+
+    def _judged(self, measured: Measured, view: PromptView) -> Score:
+        refusal = self._gate.refusal(measured, view)
+        value = measured[0]
         if not isfinite(value):
             value, refusal = 0.0, "not_finite"
         probability = interpolate(*self._knots, value)
         return Score(
-            value, probability, bool(refusal), refusal, self.version,
-            self.model.name, features.cut,
-        )  # fmt: skip
+            value, probability, bool(refusal), refusal, self.version, self.model.name, measured.cut
+        )
 
 
 _OFFSET: Final = bytes((byte + 128) & 255 for byte in range(256))

@@ -22,9 +22,8 @@ from classifiers.difficulty.artifact import ANY, Envelope, Head, PairModel, Tabl
 from classifiers.difficulty.calibration import platt_knots
 from classifiers.difficulty.curves import floor_points
 from classifiers.difficulty.dataset import Example
-from classifiers.difficulty.features import BUCKETS, STRUCTURE
-from classifiers.difficulty.gate import CALLS
-from classifiers.difficulty.scorer import CLIP
+from classifiers.difficulty.features import BUCKETS, STRUCTURE, TEXT
+from classifiers.difficulty.head import CLIP
 
 Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]
@@ -184,26 +183,25 @@ def _leave_one_out(terms: Matrix, gain: Vector) -> tuple[Vector, Vector]:
 def _known(examples: Sequence[Example], least: int) -> NDArray[np.uint8]:
     counts = np.zeros(BUCKETS, np.int64)
     for example in examples:
-        counts[sorted(set(example.features.words))] += 1
+        counts[sorted(example.features.words)] += 1
     return (counts >= least).astype(np.uint8)
 
 
 def _envelope(examples: Sequence[Example], structure: Matrix, head: Head) -> Envelope:
     # Three and more: a row's own words do not vouch for it.
     others = _known(examples, 3)
-    words = [e.features.words for e in examples]
+    words = [sorted(e.features.words) for e in examples]
     known = [float(others[w].mean()) if w else 0.0 for w in words]
-    distinct = [e.features.distinct for e in examples if len(e.features.words) >= 20] or [0.0]
-    texts = len(STRUCTURE) - len(CALLS)
+    distinct = [e.features.distinct for e in examples if e.features.count >= 20] or [0.0]
     centre, spread = np.array(head.centre[2:]), np.array(head.spread[2:])
-    distance = (((structure - centre) / spread)[:, :texts] ** 2).mean(axis=1)
+    distance = (((structure - centre) / spread)[:, :TEXT] ** 2).mean(axis=1)
     return Envelope(
         known=_rounded(float(np.quantile(known, 0.001))),
         wide=_rounded(max(0.02, float(np.quantile([e.features.wide for e in examples], 0.999)))),
         distinct=_rounded(float(np.quantile(distinct, 0.0005))),
         distance=_rounded(float(np.quantile(distance, 0.999))),
-        words=min(5, max(3, int(np.quantile([len(w) for w in words], 0.0005)))),
-        calls=_numbers(structure[:, texts:].max(axis=0)),
+        words=min(5, max(3, int(np.quantile([e.features.count for e in examples], 0.0005)))),
+        calls=_numbers(structure[:, TEXT:].max(axis=0)),
     )
 
 

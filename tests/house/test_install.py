@@ -94,25 +94,39 @@ def steps(project: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     monkeypatch.setattr(install, "create", create)
     monkeypatch.setattr(install, "install", taken.append)
     monkeypatch.setattr(install, "link", lambda: taken.append("link"))
+    monkeypatch.setattr(install, "compile_scorer", lambda: taken.append("compile"))
     return taken
+
+
+@pytest.mark.parametrize("text", ["exit 0", "echo no C compiler >&2; exit 1"])
+def test_a_scorer_that_is_not_compiled_is_told_and_stops_nothing(
+    project: Path, capfd: pytest.CaptureFixture[str], text: str
+) -> None:
+    command = project / ".venv" / "bin" / "domicile"
+    command.parent.mkdir(parents=True)
+    command.write_text(f"#!/bin/sh\n{text}\n")
+    command.chmod(0o755)
+    install.compile_scorer()
+    told = "the difficulty scorer stays in Python: no C compiler\n"
+    assert capfd.readouterr().err == (told if "exit 1" in text else "")
 
 
 def test_a_fitting_venv_is_left_alone(steps: list[str]) -> None:
     install.fit("runtime")
     install.fit("runtime")
-    assert steps == ["create", "runtime", "link"]
+    assert steps == ["create", "runtime", "link", "compile"]
 
 
 def test_the_development_lock_serves_the_runtime_too(steps: list[str]) -> None:
     install.fit("dev")
     install.fit("runtime")
-    assert steps == ["create", "dev", "link"]
+    assert steps == ["create", "dev", "link", "compile"]
 
 
 def test_the_runtime_lock_does_not_serve_development(steps: list[str]) -> None:
     install.fit("runtime")
     install.fit("dev")
-    assert steps == ["create", "runtime", "link", "create", "dev", "link"]
+    assert steps == ["create", "runtime", "link", "compile", "create", "dev", "link", "compile"]
 
 
 def test_a_failed_installation_leaves_no_stamp(
@@ -141,7 +155,7 @@ def put(kind):
     with (root / "log").open("a") as log: log.write(kind + "\\n")
     time.sleep(0.3)
 install.create = lambda: __import__("venv").create(root / ".venv")
-install.install, install.link = put, lambda: None
+install.install, install.link, install.compile_scorer = put, lambda: None, lambda: None
 install.fit("dev")
 """
     command = [sys.executable, "-c", slow, str(project), os.getcwd()]

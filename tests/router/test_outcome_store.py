@@ -33,7 +33,7 @@ def test_a_line_comes_back(text: str) -> None:
 def test_the_order_of_words_is_gone() -> None:
     one, other = (outcome(text).features for text in ("alpha beta", "beta alpha"))
     assert one["words"] == other["words"]
-    assert one["buckets"] != other["buckets"], "pairs of words are features too"
+    assert one["pairs"] != other["pairs"], "pairs of words are features too"
 
 
 def test_a_model_can_be_trained_from_it(tmp_path: Path) -> None:

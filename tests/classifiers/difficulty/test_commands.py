@@ -132,6 +132,7 @@ def test_compare_activates_only_what_is_surely_better(
 def test_card_of_the_shipped_prior_has_no_forbidden_source() -> None:
     text = card()
     assert "prior, not trained on your traffic" in text
+    assert "Scorer on this machine: " in text
     for name in ("alpaca", "cmmlu", "routerbench"):
         assert name not in text.lower()
     assert commands.SHIPPED.stat().st_size <= 1 << 20

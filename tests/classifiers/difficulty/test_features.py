@@ -24,15 +24,18 @@ def test_any_text_has_finite_features_in_range(text: str) -> None:
     assert len(features.structure) == len(STRUCTURE)
     assert all(-1e6 < value < 1e6 for value in features.structure)
     assert all(0 <= bucket < BUCKETS for bucket in features.buckets)
-    assert set(features.words) <= features.buckets
+    assert features.words.isdisjoint(features.pairs)
+    assert len(features.words) <= features.count
     assert 0.0 <= features.wide <= 1.0
 
 
 def test_words_and_pairs_are_crc32_of_bytes() -> None:
     features = extract(PromptView.of_text("Two Words"))
     mask = BUCKETS - 1
-    assert features.words == [crc32(b"two") & mask, crc32(b"words") & mask]
-    assert features.buckets == {*features.words, crc32(b"twowords") & mask}
+    assert features.words == {crc32(b"two") & mask, crc32(b"words") & mask}
+    assert features.pairs == {crc32(b"twowords") & mask}
+    assert features.buckets == features.words | features.pairs
+    assert extract(PromptView.of_text("two two two")).count == 3
 
 
 def test_hashes_do_not_depend_on_the_process() -> None:
@@ -56,7 +59,7 @@ def test_long_text_is_read_at_both_ends_and_says_so() -> None:
     features = extract(PromptView.of_text(text))
     assert features.cut
     assert crc32(b"hardquestion") & (BUCKETS - 1) in features.buckets
-    assert len(features.words) <= HEAD + TAIL
+    assert features.count <= HEAD + TAIL
     assert not extract(PromptView.of_text("x" * (HEAD + TAIL))).cut
 
 
@@ -86,7 +89,7 @@ def test_the_call_is_part_of_the_structure() -> None:
     assert values["turns"] > 0
     assert values["tools"] > 0
     assert values["json_schema"] == values["system"] == 1
-    assert len(found.words) == 2, "only the last user text is graded"
+    assert found.count == 2, "only the last user text is graded"
 
 
 def test_wide_is_the_share_of_bytes_outside_ascii() -> None:

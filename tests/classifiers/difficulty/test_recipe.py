@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
-from classifiers.difficulty.artifact import ANY, Artifact
+from classifiers.difficulty import commands
+from classifiers.difficulty.artifact import ANY, Artifact, load
 from classifiers.difficulty.dataset import Example
-from classifiers.difficulty.recipe import ForbiddenSource, build
+from classifiers.difficulty.recipe import ForbiddenSource, build, facts
 from classifiers.difficulty.training import TooFewRows
 
 
@@ -40,3 +42,31 @@ def test_facts_name_data_and_build(artifact: Artifact) -> None:
     build_facts = artifact.card["build"]
     assert isinstance(build_facts, dict)
     assert set(build_facts) == {"python", "numpy", "scipy", "machine"}
+
+
+def test_kept_back_rows_are_measured_for_the_card(
+    artifact: Artifact, examples: list[Example], fresh: list[Example]
+) -> None:
+    built = build(examples, "toy", held=fresh)
+    held = built.card["held"]
+    assert isinstance(held, dict)
+    assert held["w:s"]["n"] == 400
+    value, low, high = held["w:s"]["apgr"]
+    assert 0.6 < low < value < high
+    assert built.pairs == artifact.pairs
+    assert "held" not in artifact.card
+
+
+@pytest.mark.slow
+def test_the_recipe_gives_the_shipped_prior_byte_for_byte(dev_data: Path, tmp_path: Path) -> None:
+    shipped = load(commands.SHIPPED)
+    here = facts([], {}, prior=True)["build"]
+    if here != shipped.card["build"]:
+        pytest.skip(f"it was built on {shipped.card['build']}, and here is {here}")
+    sources = ("routellm_mmlu", "mmlu_pro", "llmrouter", "zeroeval")
+    files = [
+        dev_data / "classifier" / f"{source}.{part}.jsonl.gz"
+        for source in sources for part in ("train", "dev")
+    ]  # fmt: skip
+    commands.train(files, tmp_path / "prior.bin", "prior", prior=True)
+    assert (tmp_path / "prior.bin").read_bytes() == commands.SHIPPED.read_bytes()

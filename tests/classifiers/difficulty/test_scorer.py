@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from classifiers.difficulty.artifact import ANY, Artifact
 from classifiers.difficulty.dataset import Example
 from classifiers.difficulty.features import BUCKETS
-from classifiers.difficulty.scorer import CLIP, Difficulty, Scorer, interpolate
+from classifiers.difficulty.head import CLIP, UNIT
+from classifiers.difficulty.scorer import Difficulty, Scorer, interpolate
 from classifiers.view import PromptView
 
 
@@ -40,8 +41,12 @@ def test_equal_to_numpy_on_every_row(artifact: Artifact, examples: list[Example]
     scorer = Scorer(artifact.pairs["w:s"], artifact.tables["w:s"])
     for example in examples:
         weak, strong, gain = reference(artifact, example)
-        assert scorer.base(example.features) == pytest.approx((weak, strong), abs=1e-12)
-        assert scorer.gain(scorer.standard(example.features)) == pytest.approx(gain, abs=1e-9)
+        base, known = scorer.base(example.features)
+        assert base == pytest.approx((weak, strong), abs=1e-12)
+        flags = [artifact.tables["w:s"].known[word] for word in example.features.words]
+        assert known == sum(flags) / len(flags)
+        # z-scores are whole numbers of 1 / UNIT.
+        assert scorer.measure(example.features).gain == pytest.approx(gain, abs=40 / UNIT)
 
 
 def test_hard_prompts_score_higher(artifact: Artifact, fresh: list[Example]) -> None:

@@ -1,0 +1,49 @@
+"""The head of a model in whole numbers, as the scorers use it.
+
+Sums of integers are exact in any order: a score is the same in every Python and in `compiled.c`.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from classifiers.difficulty.artifact import Head
+from classifiers.difficulty.features import TEXT
+
+CLIP: Final = 3.0
+UNIT: Final = 1 << 20
+"""A z-score of one, as an integer."""
+WEIGHT: Final = 1 << 30
+"""A weight of one, as an integer."""
+HEAVIEST: Final = 8.0
+"""No weight may be larger: sums would not fit into 64 bits."""
+
+
+class Whole(NamedTuple):
+    """A head in whole numbers, without the inputs that never count.
+
+    `centre` and `inverse` turn inputs into z-scores times UNIT; `rows` are the weights of the
+    linear part and of each direction, times WEIGHT; `squares` the weight of each direction.
+    """
+
+    intercept: float
+    centre: tuple[float, ...]
+    inverse: tuple[float, ...]
+    rows: tuple[tuple[int, ...], ...]
+    squares: tuple[float, ...]
+
+
+def whole(head: Head) -> Whole:
+    """The head in whole numbers. Raises ValueError for weights that are none, or too large."""
+    # The text's structure always stays: the gate measures its distance.
+    last = max(
+        [2 + TEXT, *(1 + i for i, w in enumerate(head.linear) if w)]
+        + [1 + i for one in head.directions for i, w in enumerate(one) if w]
+    )
+    rows = tuple(one[:last] for one in (head.linear, *head.directions))
+    if not all(-HEAVIEST <= weight <= HEAVIEST for row in rows for weight in row):
+        raise ValueError(f"a weight of the head is not between -{HEAVIEST} and {HEAVIEST}")
+    return Whole(
+        head.intercept, head.centre[:last], tuple(UNIT / spread for spread in head.spread[:last]),
+        tuple(tuple(round(weight * WEIGHT) for weight in row) for row in rows), head.weights,
+    )  # fmt: skip

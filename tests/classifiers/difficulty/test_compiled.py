@@ -1,0 +1,157 @@
+"""The compiled scorer is the Python one to the last bit; without it nothing breaks."""
+
+from __future__ import annotations
+
+import ctypes
+import math
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+from hypothesis import example as shown
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from classifiers.difficulty import compiled
+from classifiers.difficulty.artifact import Artifact
+from classifiers.difficulty.compiled import CompiledScorer, Library, LibraryError, find, load, place
+from classifiers.difficulty.dataset import Example
+from classifiers.difficulty.features import HEAD, TAIL, extract
+from classifiers.difficulty.head import whole
+from classifiers.difficulty.scorer import Difficulty, Scorer
+from classifiers.view import PromptView
+from router.compiling import COMPILERS, build
+
+needs_compiler = pytest.mark.skipif(
+    not any(map(shutil.which, COMPILERS)), reason=f"no C compiler here ({', '.join(COMPILERS)})"
+)
+WORDS = st.sampled_from(
+    ["the", "The", "not", " not ", "except", "least", "statement", "__", "_", "?", ". ", ".", "\n",
+     "\nA. ", "\na. ", "\nB. 7", "all of the", "None of", "$x$", "\\", "1", "42", "=", "(", "é",
+     "É", "İ", "ß", "文", "\0", "\r\n", "\t", "\x1f", "\x85", "\u2028",
+     "\ud800", "\U0001f600", "a" * 70]
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def library(tmp_path_factory: pytest.TempPathFactory) -> Library:
+    return load(build(tmp_path_factory.mktemp("compiled")))
+
+
+def pair(artifact: Artifact, library: Library) -> tuple[Scorer, CompiledScorer]:
+    model, tables = artifact.pairs["w:s"], artifact.tables["w:s"]
+    compiled_scorer = library.scorer(model, tables, whole(model.head))
+    assert compiled_scorer is not None
+    return Scorer(model, tables), compiled_scorer
+
+
+def same(artifact: Artifact, library: Library, view: PromptView) -> None:
+    python, in_c = pair(artifact, library)
+    features = extract(view)
+    found = in_c.found(view)
+    assert tuple(found.inputs) == python.base(features)[0] + features.structure
+    assert found.buckets == len(features.buckets)
+    measured = in_c.measure(view)
+    assert measured == python.measure(features)
+    assert math.isfinite(measured.gain)
+
+
+@needs_compiler
+@settings(max_examples=150, deadline=None)
+@given(text=st.text(st.characters(exclude_categories=()), max_size=400))
+@shown(text="")
+@shown(text="\0")
+@shown(text="\nA. ")
+@shown(text="a\r\nA. b. c")
+@shown(text="x" * (HEAD + TAIL + 1))
+@shown(text="\U0001f600" * (HEAD + TAIL + 9))
+@shown(text="İ" * (HEAD + TAIL))
+@shown(text="word " * 100_000)
+def test_any_text(artifact: Artifact, library: Library, text: str) -> None:
+    same(artifact, library, PromptView.of_text(text))
+
+
+@needs_compiler
+@settings(max_examples=150, deadline=None)
+@given(words=st.lists(WORDS, max_size=120), between=st.sampled_from(["", " ", "\n"]))
+def test_texts_of_what_is_looked_for(
+    artifact: Artifact, library: Library, words: list[str], between: str
+) -> None:
+    same(artifact, library, PromptView.of_text(between.join(words)))
+
+
+@needs_compiler
+@pytest.mark.parametrize(
+    "more",
+    [
+        {},
+        {"tools": [{}, {}, {}]},
+        {"response_format": {"type": "json_object"}},
+        {"messages": [{"role": "system", "content": "x"}, {"role": "user", "content": "a b"}]},
+        {"messages": [{"role": "user", "content": "a b"}] * 5},
+        {"messages": []},
+    ],
+)
+def test_any_shape_of_call(
+    artifact: Artifact, library: Library, more: Mapping[str, object]
+) -> None:
+    body = {"messages": [{"role": "user", "content": "prove that word1 word2 is 3"}], **more}
+    same(artifact, library, PromptView.of_chat(body))
+
+
+@needs_compiler
+def test_scores_are_equal_whole(artifact: Artifact, library: Library, fresh: list[Example]) -> None:
+    slow, fast = Difficulty(artifact, "w", "s"), Difficulty(artifact, "w", "s", library)
+    for one in fresh:
+        assert fast.score(one.view) == slow.score(one.view)
+
+
+@needs_compiler
+def test_more_bytes_than_are_ever_read_are_refused(artifact: Artifact, library: Library) -> None:
+    _, in_c = pair(artifact, library)
+    with pytest.raises(LibraryError, match="bytes is longer"):
+        in_c._call(b"x" * 100_000, (0.0, 0.0, 0.0, 0.0))
+
+
+@needs_compiler
+def test_a_head_it_has_no_room_for_is_scored_in_python(
+    artifact: Artifact, library: Library
+) -> None:
+    model, tables = artifact.pairs["w:s"], artifact.tables["w:s"]
+    head = whole(model.head)
+    wide = head._replace(rows=head.rows[:1] * (compiled.ROWS + 1))
+    assert library.scorer(model, tables, wide) is None
+
+
+def test_without_a_library_python_serves_and_says_so(tmp_path: Path) -> None:
+    library, said = find(tmp_path)
+    assert library is None
+    assert said == "pure Python; `domicile classifier compile` makes it faster"
+
+
+def test_a_library_that_is_none_is_told_and_not_used(tmp_path: Path) -> None:
+    place(tmp_path).write_bytes(b"no library")
+    library, said = find(tmp_path)
+    assert library is None
+    assert said.startswith("pure Python: ")
+    assert "compile it again" in said
+
+
+@needs_compiler
+def test_a_library_of_another_version_is_not_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = build(tmp_path)
+    monkeypatch.setattr(compiled, "Found", ctypes.c_double * 3)
+    with pytest.raises(LibraryError, match="another version"):
+        load(path)
+
+
+@needs_compiler
+def test_where_it_lies_it_is_found(tmp_path: Path) -> None:
+    path = build(tmp_path)
+    library, said = find(tmp_path)
+    assert library is not None
+    assert said == f"compiled ({path.name})"
+    assert path == place(tmp_path)
