@@ -11,11 +11,12 @@ from collections.abc import Sequence
 from functools import reduce
 from math import isfinite, sqrt
 from operator import add, mul, sub
+from pathlib import Path
 from struct import Struct
 from typing import Final, NamedTuple
 
 from classifiers.difficulty.artifact import ANY, Artifact, PairModel, Tables
-from classifiers.difficulty.compiled import CompiledScorer, Library
+from classifiers.difficulty.compiled import Library, load
 from classifiers.difficulty.features import TEXT, Features, extract
 from classifiers.difficulty.gate import Gate, Measured
 from classifiers.difficulty.head import CLIP, UNIT, WEIGHT, whole
@@ -127,21 +128,39 @@ class Difficulty:
     the artifact has neither model, ValueError for a head as `whole` does.
     """
 
-    __slots__ = ("_compiled", "_gate", "_knots", "_scorer", "model", "version")
+    __slots__ = (
+        "_compiled",
+        "_gate",
+        "_knots",
+        "_library",
+        "_scorer",
+        "_tables",
+        "model",
+        "version",
+    )
 
     def __init__(
         self, artifact: Artifact, weak: str, strong: str, library: Library | None = None
     ) -> None:
         name = f"{weak}:{strong}"
-        self.model = artifact.pairs[name if name in artifact.pairs else ANY]
-        self.version = artifact.version()
-        self._knots = [x for x, _ in self.model.knots], [y for _, y in self.model.knots]
-        tables = artifact.tables[self.model.name]
-        self._scorer = Scorer(self.model, tables)
-        self._gate = Gate(self.model.envelope)
-        self._compiled: CompiledScorer | None = None
-        if library is not None:
-            self._compiled = library.scorer(self.model, tables, whole(self.model.head))
+        model = artifact.pairs[name if name in artifact.pairs else ANY]
+        self._fill(model, artifact.tables[model.name], artifact.version(), library)
+
+    def _fill(
+        self, model: PairModel, tables: Tables, version: str, library: Library | None
+    ) -> None:
+        self.model, self.version = model, version
+        self._tables, self._library = tables, library
+        self._knots = [x for x, _ in model.knots], [y for _, y in model.knots]
+        self._scorer = Scorer(model, tables)
+        self._gate = Gate(model.envelope)
+        head = whole(model.head)
+        self._compiled = None if library is None else library.scorer(model, tables, head)
+
+    def __reduce__(self) -> tuple[object, tuple[object, ...]]:
+        """Made anew in another process: a library's addresses mean nothing there."""
+        path = None if self._library is None else self._library.path
+        return _again, (self.model, self._tables, self.version, path)
 
     @property
     def own(self) -> bool:
@@ -167,6 +186,12 @@ class Difficulty:
         return Score(
             value, probability, bool(refusal), refusal, self.version, self.model.name, measured.cut
         )
+
+
+def _again(model: PairModel, tables: Tables, version: str, path: Path | None) -> Difficulty:
+    made = Difficulty.__new__(Difficulty)
+    made._fill(model, tables, version, None if path is None else load(path))  # noqa: SLF001
+    return made
 
 
 _OFFSET: Final = bytes((byte + 128) & 255 for byte in range(256))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import math
+import pickle
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
@@ -105,6 +106,18 @@ def test_scores_are_equal_whole(artifact: Artifact, library: Library, fresh: lis
     slow, fast = Difficulty(artifact, "w", "s"), Difficulty(artifact, "w", "s", library)
     for one in fresh:
         assert fast.score(one.view) == slow.score(one.view)
+
+
+@needs_compiler
+@pytest.mark.parametrize("compiled_too", [False, True])
+def test_it_goes_to_another_process_whole(
+    artifact: Artifact, library: Library, fresh: list[Example], compiled_too: bool
+) -> None:
+    sent = Difficulty(artifact, "w", "s", library if compiled_too else None)
+    found = pickle.loads(pickle.dumps(sent))
+    assert isinstance(found, Difficulty)
+    assert (found._compiled is not None) == compiled_too
+    assert found.score(fresh[0].view) == sent.score(fresh[0].view)
 
 
 @needs_compiler
