@@ -37,8 +37,8 @@ def test_all_three_forms_say_the_same(domicile: Domicile, box: LogBox, tmp_path:
 def test_a_tenants_own_report_has_no_smallest_group(domicile: Domicile, box: LogBox) -> None:
     words = ("audit", "report", box.folder, "--period", DAY, "--tenant", "shop", "--json")
     assert domicile(*words).json["smallest_told"] == 1
-    assert domicile(*words, "--view-from", "DE").json["smallest_told"] == 1
-    assert domicile(*words, "--view-from", "US").json["smallest_told"] == 5
+    assert domicile(*words, "--view-from", "self:fra1").json["smallest_told"] == 1
+    assert domicile(*words, "--view-from", "self:iad1").json["smallest_told"] == 5
     assert domicile(*words, "--min-group", "3").json["smallest_told"] == 3
 
 
