@@ -12,11 +12,14 @@ from router.errors import RequestError
 from router.live import Live
 from router.operating import (
     AcceptanceAsked,
+    EraseAsked,
+    ErasedTold,
     FilesStatus,
     QuarantineAsked,
     Quarantined,
     Status,
     accepted,
+    erased,
     files_status,
     quarantined,
     status,
@@ -76,6 +79,11 @@ def _quarantine(app: FastAPI, live: Live, watches: Watches) -> None:
         """End a drift's alarm, where no compliance keys are configured."""
         await accepted(watches, asked, operator(authorization, live, watches.token))
         return {"accepted": asked.endpoint}
+
+    @app.post("/erase")
+    async def erase(asked: EraseAsked, authorization: Annotated[str, Header()] = "") -> ErasedTold:
+        """Erase what opens the log, once the log says so."""
+        return await erased(live, asked, operator(authorization, live, watches.token))
 
     @app.post("/reload")
     async def reload(authorization: Annotated[str, Header()] = "") -> FilesStatus:

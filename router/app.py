@@ -279,7 +279,7 @@ def new_id(clocks: Clocks) -> str:
 
 def _steps(live: Live, transport: Transport, clocks: Clocks) -> TwelveSteps:
     config = live.snapshot.config.router
-    scribe = Scribe(config.id, config.region)
+    scribe = Scribe(config.id, config.region, live.log.openings)
     budget, graders = RetryBudget(), graders_of(live)
 
     async def record(plan: Plan, candidacy: Candidacy, number: int) -> object:

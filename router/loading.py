@@ -116,6 +116,7 @@ def log_settings(
         config.router.id,
         key,
         durability="replicated" if config.log.durability == "replicated" else "local",
+        key_period=config.log.key_period,
     )
     seal = config.log.seal
     if seal is None:

@@ -8,7 +8,10 @@ from typing import Annotated
 
 from pydantic import BaseModel, Field
 
+from router.audit.erasing import erase, remains
 from router.audit.errors import AuditError
+from router.audit.layout import Folder
+from router.audit.openings import Scope
 from router.config import Strict
 from router.errors import RequestError
 from router.live import Files, Live
@@ -49,6 +52,22 @@ class AcceptanceAsked(Strict):
 
     endpoint: str
     reason: Annotated[str, Field(min_length=1, max_length=MAX_REASON)]
+
+
+class EraseAsked(Strict):
+    """What to erase of what opens the log: all that fits everything given. `before`: epoch s."""
+
+    tenant: Annotated[str | None, Field(pattern=r"^[A-Za-z0-9._-]{1,128}$")] = None
+    request: Annotated[str | None, Field(pattern=r"^[A-Za-z0-9._:-]{1,128}$")] = None
+    before: Annotated[float | None, Field(ge=0, lt=1 << 32)] = None
+
+
+class ErasedTold(BaseModel):
+    """What was erased, and what is left."""
+
+    keys: int
+    openings: int
+    remains: list[str]
 
 
 class Quarantined(BaseModel):
@@ -120,6 +139,21 @@ async def accepted(watches: Watches, asked: AcceptanceAsked, by: str) -> None:
         raise RequestError("log_unavailable", str(error), retry_after=5.0) from None
     except ValueError as error:
         raise RequestError("invalid_request", str(error)) from None
+
+
+async def erased(live: Live, asked: EraseAsked, by: str) -> ErasedTold:
+    """Erase what opens the log, once the log says so.
+
+    Raises:
+        RequestError: the log can't take it, or what opens it can't be written.
+    """
+    scope = Scope(asked.tenant, asked.request, asked.before)
+    try:
+        done = await erase(live.log, scope, by, live.stamp())
+    except (AuditError, OSError) as error:
+        raise RequestError("log_unavailable", str(error), retry_after=5.0) from None
+    left = remains(done, scope, Folder(live.log.folder.path.parent), live.log_name)
+    return ErasedTold(keys=done.keys, openings=done.openings, remains=list(left))
 
 
 def files_status(files: Files) -> FilesStatus:

@@ -1,8 +1,10 @@
 """What the region log holds of a request: closed vocabularies only.
 
 Names from policy and catalog, codes, numbers, digests. No prompt, no completion, no IP
-address, no text that a client could choose freely. What many requests share (allowed sets,
-rules, candidates, footprints) is interned, so that it is written once per segment.
+address, no text that a client could choose freely: of what it sent a keyed digest, of its `user` a
+pseudonym, of an unknown model's name a commitment (`router/audit/openings.py`). What many requests
+share (allowed sets, rules, candidates, footprints) is interned, so that it is written once per
+segment.
 """
 
 from __future__ import annotations
@@ -17,7 +19,8 @@ import orjson
 from policies.engine import Decision
 from policies.obligations import Obligations, RecordRetention
 from regions.footprints.parameters import tables
-from router.audit.entry import Entry, Interned, Json
+from router.audit.entry import Entry, Interned, Joined, Json
+from router.audit.openings import Openings, TenantKey
 from router.eligible import CALLS
 from router.errors import RequestError
 from router.recipients import recipients
@@ -34,28 +37,34 @@ class Scribe:
     Args:
         router: this router's id.
         region: the region it runs in.
+        openings: what binds contents and users, and keeps what opens it.
         bound: interned values kept at most.
     """
 
-    def __init__(self, router: str, region: str, bound: int = 4096) -> None:
+    def __init__(self, router: str, region: str, openings: Openings, bound: int = 4096) -> None:
         self._shared: dict[object, Interned] = {}
         self._seen: dict[object, tuple[tuple[object, ...], Interned]] = {}
         self._bound = bound
         self._router = {"id": router, "region": region}
+        self._openings = openings
 
     def decision(self, plan: Plan) -> Entry:
-        """The entry that must be durable before a byte leaves."""
+        """The entry that must be durable before a byte leaves.
+
+        Raises:
+            LogUnavailable: what would open it can't be kept.
+        """
         filtered = plan.ranked.filtered
-        body: dict[str, Json] = {
-            "plan": [c.endpoint.name for c in plan.ranked.order],
-            "allowed": self._allowed(filtered.graded.decided.decision),
-        }
+        at = _decided_at(filtered.graded.decided)
+        key = self._key(plan.admitted, at)
+        body = self._bound_to(plan.admitted, plan.id, at, key)
+        order = tuple(c.endpoint.name for c in plan.ranked.order)
+        body["plan"] = self._once(("plan", order), order)
         if plan.good_until is not None:
             body["good_until"] = int(plan.good_until)
         if filtered.graded.verdict is not None:
             body["graded"] = _graded(filtered.graded.verdict)
-        at = _decided_at(filtered.graded.decided)
-        return Entry("decision", plan.id, at, body, self._common(filtered))
+        return Entry("decision", plan.id, at, body, self._common(filtered, key.id))
 
     def attempt(self, plan: Plan, candidacy: Candidacy, number: int, now: float) -> Entry:
         """The entry of a second or later attempt, durable before it is sent."""
@@ -70,7 +79,6 @@ class Scribe:
         """How it went, from what was called."""
         answered = ended.candidacy
         body: dict[str, Json] = {
-            "status": ended.status,
             "attempts": [self._tried(one, plan, answered) for one in ended.attempts],
             "millis": ended.millis,
         }
@@ -84,18 +92,23 @@ class Scribe:
             body["estimated"] = True
         if ended.micro_dollars is not None:
             body["cost"] = ended.micro_dollars
-        ran = None if answered is None else self._answered(plan, answered, ended.place)
+        if answered is None:
+            body["status"] = ended.status
+        ran = None if answered is None else self._answered(plan, answered, ended)
         return Entry("outcome", plan.id, now, body, ran)
 
     def refusal(self, error: RequestError, at: Decided | Filtered) -> Entry:
-        """A request that ended before anything was sent."""
+        """A request that ended before anything was sent.
+
+        Raises:
+            LogUnavailable: what would open it can't be kept.
+        """
         decided = at.graded.decided if isinstance(at, Filtered) else at
-        arrival = decided.classified.admitted.arrival
-        body: dict[str, Json] = {
-            "code": error.code,
-            "allowed": self._allowed(decided.decision),
-        }
-        return Entry("refusal", arrival.id, _decided_at(decided), body, self._common(at))
+        admitted, now = decided.classified.admitted, _decided_at(decided)
+        key = self._key(admitted, now)
+        body = self._bound_to(admitted, admitted.arrival.id, now, key)
+        body["code"] = error.code
+        return Entry("refusal", admitted.arrival.id, now, body, self._common(at, key.id))
 
     def misdirected(
         self, arrival: Arrival, key: str, target: str | None, when: str, now: float
@@ -106,19 +119,40 @@ class Scribe:
 
     # ----------------------------------------------------------------------------------
 
-    def _common(self, at: Decided | Filtered) -> Interned:
-        """What requests of one kind have in common: who asks, what is known, who is in."""
+    def _key(self, admitted: Admitted, now: float) -> TenantKey:
+        return self._openings.key(admitted.authenticated.principal.tenant, now)
+
+    def _bound_to(
+        self, admitted: Admitted, id_: str, now: float, key: TenantKey
+    ) -> dict[str, Json]:
+        """Which text and which user it was for, as nobody can tell who doesn't know them."""
+        bound: dict[str, Json] = {"content": key.content(id_, admitted.raw)}
+        user = admitted.body.get("user") or admitted.body.get("safety_identifier")
+        if isinstance(user, str) and user:
+            bound["user"] = key.pseudonym(user)
+        model = admitted.asked.model
+        if model not in admitted.snapshot.policy.models:
+            made = self._openings.commit(key.tenant, id_, "model", model, now)
+            if made is not None:
+                bound["committed"] = {"model": made}
+        return bound
+
+    def _common(self, at: Decided | Filtered, bound: str) -> Interned:
+        """What requests of one kind have in common: who asks, what is known and allowed, who is in,
+        and the name of the key that binds them."""
         if not isinstance(at, Filtered):
-            return self._written(at)
+            return self._written(at, bound)
         decided = at.graded.decided
         admitted = decided.classified.admitted
         known = admitted.authenticated
         key = ("common", id(at.eligible), id(at.excluded), known.principal.key,
                known.now.clock_behind, admitted.asked.model, admitted.call.movers,
-               known.arrival.purpose.value, at.graded.floor, at.graded.grader)  # fmt: skip
+               known.arrival.purpose.value, at.graded.floor, at.graded.grader, bound)  # fmt: skip
         # These are the filter's own objects for requests alike, kept so that an id stays theirs.
-        alike = (at.eligible, at.excluded, decided.classified.attributes, admitted.snapshot)
-        return self._alike(key, alike, lambda: self._written(at))
+        decision = decided.decision
+        alike = (at.eligible, at.excluded, decided.classified.attributes, admitted.snapshot,
+                 decision.facts, decision.common)  # fmt: skip
+        return self._alike(key, alike, lambda: self._written(at, bound))
 
     def _alike(
         self, key: object, alike: tuple[object, ...], write: Callable[[], Interned]
@@ -132,13 +166,15 @@ class Scribe:
         self._seen[key] = (alike, written)
         return written
 
-    def _written(self, at: Decided | Filtered) -> Interned:
+    def _written(self, at: Decided | Filtered, bound: str) -> Interned:
         decided = at.graded.decided if isinstance(at, Filtered) else at
         admitted = decided.classified.admitted
         shown: dict[str, Json] = {
             "who": self._who(admitted),
             "snapshot": admitted.arrival.snapshot.digest,
             "attributes": _attributes(decided),
+            "allowed": allowed_body(decided.decision),
+            "bound": bound,
         }
         if admitted.call.movers:
             shown["moves"] = sorted(admitted.call.movers)
@@ -167,32 +203,23 @@ class Scribe:
             "clock": "behind" if admitted.authenticated.now.clock_behind else "ok",
         }
 
-    def _allowed(self, decision: Decision) -> Interned:
-        ask = decision.ask
-        return self._alike(
-            ("allowed", id(ask)), (ask, decision.common), lambda: self._sets(decision)
-        )
-
-    def _sets(self, decision: Decision) -> Interned:
-        common = decision.common
-        key = (
-            "allowed", decision.policy_digest, common.process.sure, common.retain.sure,
-            common.operate.mask, common.applied, common.require, decision.dry_run,
-            decision.denied, decision.unknowns, tuple(rule.name for rule in decision.pending),
-        )  # fmt: skip
-        known = self._shared.get(key)
-        return known or self._once(key, allowed_body(decision))
-
-    def _answered(self, plan: Plan, candidacy: Candidacy, place: str | None) -> Interned:
-        """The endpoint that answered, what it was called under, and where it says it ran."""
+    def _answered(self, plan: Plan, candidacy: Candidacy, ended: Ended) -> Interned:
+        """The endpoint that answered, what it was called under, where it says it ran, and how it
+        ended."""
         ran = self._ran(plan, candidacy)
-        told = "not observable" if place is None else place
-        key = ("answered", candidacy.endpoint.name, ran.digest, told)
+        told = "not observable" if ended.place is None else ended.place
+        key = ("answered", candidacy.endpoint.name, ran.digest, told, ended.status)
         known = self._shared.get(key)
         if known is not None:
             return known
         return self._once(
-            key, {"endpoint": candidacy.endpoint.name, "ran": ran.value, "place": told}
+            key,
+            {
+                "endpoint": candidacy.endpoint.name,
+                "ran": ran.value,
+                "place": told,
+                "status": ended.status,
+            },
         )
 
     def _ran(self, plan: Plan, candidacy: Candidacy) -> Interned:
@@ -219,13 +246,20 @@ class Scribe:
         }
         return self._once(key, ran)
 
-    def _tried(self, one: Attempt, plan: Plan, answered: Candidacy | None) -> dict[str, Json]:
+    def _tried(self, one: Attempt, plan: Plan, answered: Candidacy | None) -> Joined:
         """One attempt, with what it was called under unless it is the one that answered."""
-        shown = _attempt(one, plan.id)
+        called = None
         if answered is None or one.endpoint != answered.endpoint.name:
-            called = next(c for c in plan.ranked.order if c.endpoint.name == one.endpoint)
-            shown["ran"] = self._ran(plan, called)
-        return shown
+            of = next(c for c in plan.ranked.order if c.endpoint.name == one.endpoint)
+            called = self._ran(plan, of)
+        digest = None if called is None else called.digest
+        key = ("tried", one.endpoint, one.result, one.status, one.provider_code, digest)
+        shared = self._shared.get(key) or self._once(key, _attempt(one, called))
+        rest: dict[str, Json] = {"ms": one.millis}
+        # Engines that answer with our own request id tell nothing by it.
+        if one.call_id and one.call_id != plan.id:
+            rest["call"] = one.call_id
+        return Joined(shared, rest)
 
     def _once(self, key: object, value: Json) -> Interned:
         known = self._shared.get(key)
@@ -272,15 +306,15 @@ def _attributes(decided: Decided) -> dict[str, Json]:
     }
 
 
-def _attempt(one: Attempt, id_: str) -> dict[str, Json]:
-    shown: dict[str, Json] = {"endpoint": one.endpoint, "result": one.result, "ms": one.millis}
+def _attempt(one: Attempt, called: Interned | None) -> dict[str, Json]:
+    """What attempts that went alike have in common."""
+    shown: dict[str, Json] = {"endpoint": one.endpoint, "result": one.result}
     if one.status is not None and one.result != "ok":
         shown["status"] = one.status
     if one.provider_code:
         shown["provider_code"] = one.provider_code
-    # Engines that answer with our own request id tell nothing by it.
-    if one.call_id and one.call_id != id_:
-        shown["call"] = one.call_id
+    if called is not None:
+        shown["ran"] = called.value
     return shown
 
 

@@ -251,7 +251,11 @@ class TwelveSteps:
         for left in refused.at.excluded if isinstance(refused.at, Filtered) else ():
             for code in left.codes:
                 self.metrics.count("domicile_refused_outside_total", (code,))
-        entry = self.scribe.refusal(refused.error, refused.at)
+        try:
+            entry = self.scribe.refusal(refused.error, refused.at)
+        except AuditError:
+            self.metrics.count("domicile_log_failures_total")
+            return None
         return await self._record(entry)
 
     async def answer(self, arrival: Arrival, error: RequestError, record: str | None) -> None:

@@ -49,7 +49,9 @@ NONCE_BYTES: Final = 16
 MAX_LINE: Final = 1 << 20
 MAX_DEPTH: Final = 16
 
-Json: TypeAlias = "bool | int | str | Interned | Sequence[Json] | Mapping[str, Json] | None"
+Json: TypeAlias = (
+    "bool | int | str | Interned | Joined | Sequence[Json] | Mapping[str, Json] | None"
+)
 
 _OPTIONS: Final = (
     orjson.OPT_SORT_KEYS
@@ -78,6 +80,14 @@ class Interned:
         object.__setattr__(self, "fields", fields)
         object.__setattr__(self, "text", text)
         object.__setattr__(self, "digest", sha256(text).digest())
+
+
+@dataclass(frozen=True, slots=True)
+class Joined:
+    """An interned object with more names, none of them its own."""
+
+    shared: Interned
+    rest: Mapping[str, Json]
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +135,8 @@ def stand_in(reference: Callable[[Interned], int]) -> Callable[[object], object]
     def replaced(value: object) -> object:
         if isinstance(value, Interned):
             return {"@": reference(value)}
+        if isinstance(value, Joined):
+            return {"@": reference(value.shared), **value.rest}
         raise TypeError(type(value).__name__)
 
     return replaced
@@ -225,8 +237,17 @@ def _closed(value: object, depth: int, nested: bool) -> None:
         _closed_object(value, depth, nested)  # type: ignore[arg-type]
     elif kind is list or kind is tuple:
         _closed_items(value, depth, nested)  # type: ignore[arg-type]
+    elif nested and kind is Joined:
+        _joined(value, depth)  # type: ignore[arg-type]
     elif kind not in _SCALARS and not (nested and kind is Interned):
         raise EntryRefused(f"the log holds no `{kind.__name__}` here")
+
+
+def _joined(value: Joined, depth: int) -> None:
+    fields = value.shared.fields
+    if fields is None or not fields.keys().isdisjoint(value.rest) or not value.rest:
+        raise EntryRefused("what is joined to an object are other names than its own")
+    _closed_object(value.rest, depth, True)
 
 
 def _closed_object(value: Mapping[str, object], depth: int, nested: bool) -> None:

@@ -7,6 +7,7 @@
 - `DIR/<log id>/checkpoint`: newest published checkpoint
 - `DIR/<log id>/checkpoints.jsonl`: every published checkpoint
 - `DIR/<log id>/sealed.jsonl`: which segments are sealed where, as read back
+- `DIR/<log id>/openings/openings.jsonl`: what opens commitments; erasable, never evidence
 - `DIR/<log id>/lock`: held while a process writes
 """
 
@@ -58,6 +59,11 @@ class LogFolder:
     def sealed(self) -> Path:
         """What was sealed."""
         return self.path / "sealed.jsonl"
+
+    @property
+    def openings(self) -> Path:
+        """What opens the log's commitments."""
+        return self.path / "openings" / "openings.jsonl"
 
     @property
     def lock(self) -> Path:

@@ -23,6 +23,7 @@ from router.audit.errors import AuditError, LogUnavailable
 from router.audit.intake import Intake
 from router.audit.layout import DIGEST, Folder, LogFolder
 from router.audit.note import Checkpoint, Signer, parse_checkpoint
+from router.audit.openings import Openings
 from router.audit.reading import Inclusion, LogReader, Shown
 from router.audit.receipt import Receipt
 from router.audit.recovery import Recovered, recover
@@ -81,6 +82,7 @@ class AuditLog:
         self._folder = Folder(settings.dir)
         folder = self._folder.log(settings.log_id)
         self._reader = LogReader(folder)
+        self.openings = Openings(folder.openings, disk, entropy, settings.key_period)
         self._writer = Writer(folder, disk, state.frontier, state.segment)
         self._snapshots: set[str] = set()
         self._intake = Intake(
@@ -318,6 +320,7 @@ class AuditLog:
 
     async def _public(self, kind: Kind, body: Mapping[str, Json]) -> Checkpoint:
         """Record an entry that names the roster's head, and publish the checkpoint after it."""
+        await asyncio.to_thread(self.openings.sync)
         roster = await asyncio.to_thread(roster_head, self._folder)
         named: dict[str, Json] = {"lines": roster.lines, "digest": roster.digest.hex()}
         future = self._queue(self._entry(kind, {**body, "roster": named}))

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Literal
 
 from router.audit.certificate import Authority, FileAuthority
+from router.audit.openings import PERIOD
 
 
 @dataclass(frozen=True, slots=True)
@@ -13,7 +14,7 @@ class LogSettings:
     """Where and how to write. `dir` is shared by all logs of a host; `log_id` is this one's name
     and the origin of its checkpoints. `signing_key` is the lasting key, or the file it is in. Sizes
     in bytes, times in seconds. `heartbeat` leaves room for the ticks: a checkpoint goes out at
-    least every 60 s."""
+    least every 60 s. `key_period`: how long a tenant's key binds contents and users."""
 
     dir: Path
     log_id: str
@@ -24,6 +25,7 @@ class LogSettings:
     stall: float = 5.0
     waiting_bytes: int = 64 << 20
     durability: Literal["local", "replicated"] = "local"
+    key_period: float = PERIOD
 
     @property
     def authority(self) -> Authority:

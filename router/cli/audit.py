@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, ParamSpec, TypeVar
 import click
 
 from router.cli import (
+    audit_disclose,
+    audit_erase,
     audit_query,
     audit_reconcile,
     audit_replay,
@@ -54,6 +56,10 @@ def command() -> None:
     """Verify and read the region log. Works on a copy, offline, without configuration."""
 
 
+command.add_command(audit_disclose.belongs)
+command.add_command(audit_disclose.disclose)
+command.add_command(audit_disclose.pseudonyms)
+command.add_command(audit_erase.command)
 command.add_command(audit_query.export)
 command.add_command(audit_query.query)
 command.add_command(audit_reconcile.command)

@@ -230,7 +230,7 @@ def _seen(one: Coverage) -> str:
 
 def _impose(result: Result, config: str | None, admin: str | None, key: Path | None) -> None:
     """Ask the running router; when none answers, its veto file."""
-    from router.cli.quarantine import post, reached
+    from router.cli.listener import post, reached
     from router.config import ConfigError, Unanswered
 
     reasons = {name: f"reconcile: {one.detail}" for name, one in result.to_quarantine.items()}
@@ -246,7 +246,7 @@ def _impose(result: Result, config: str | None, admin: str | None, key: Path | N
             "what": "endpoint", "name": name, "reason": reason[:500], "lift": False,
         }  # fmt: skip
         try:
-            asyncio.run(post(url, token, asked))
+            asyncio.run(post(url, token, "/quarantine", asked))
         except Unanswered:
             _into_file(config, reasons)
             return

@@ -18,6 +18,8 @@ from router.admin import TEXT, application
 from router.errors import RequestError
 from router.operating import (
     AcceptanceAsked,
+    EraseAsked,
+    ErasedTold,
     FilesStatus,
     QuarantineAsked,
     Quarantined,
@@ -29,7 +31,7 @@ from router.quotas import exactness
 from router.reload import Reloader
 from router.supervisor.crew import Crew
 from router.supervisor.merged import merged
-from router.supervisor.orders import Accept, Narrow, StatusAsked
+from router.supervisor.orders import Accept, Erase, Narrow, StatusAsked
 from router.supervisor.slot import Slot
 from router.veto_file import Imposed
 
@@ -108,6 +110,18 @@ def _changes(app: FastAPI, crew: Crew, reloader: Reloader, token: str) -> None:
         _confirmed(await crew.every(Accept(asked, by), bool))
         return {"accepted": asked.endpoint}
 
+    @app.post("/erase")
+    async def erase(asked: EraseAsked, authorization: Annotated[str, Header()] = "") -> ErasedTold:
+        """Erase what opens the log of every worker."""
+        by = operator(authorization, crew, token)
+        _complete(crew)
+        done = _confirmed(await crew.every(Erase(asked, by), ErasedTold))
+        return ErasedTold(
+            keys=sum(one.keys for one in done),
+            openings=sum(one.openings for one in done),
+            remains=list(dict.fromkeys(text for one in done for text in one.remains)),
+        )
+
     @app.post("/reload")
     async def reload(authorization: Annotated[str, Header()] = "") -> FilesStatus:
         """Look at the files now, as SIGHUP does; answers when every worker serves what is sound."""
@@ -131,7 +145,7 @@ async def narrowed(crew: Crew, asked: Narrow) -> tuple[Imposed, ...]:
 def _complete(crew: Crew) -> None:
     away = [slot.number for slot in crew.slots if slot.state != "serving"]
     if away:
-        told = f"workers {', '.join(map(str, away))} don't run now, so it can't be lifted in all"
+        told = f"workers {', '.join(map(str, away))} don't run now, so it can't be done in all"
         raise RequestError("log_unavailable", f"{told}; try again", retry_after=5.0)
 
 

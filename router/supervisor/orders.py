@@ -13,7 +13,7 @@ from pathlib import Path
 from router.audit.entry import Entry
 from router.live import Whole
 from router.metrics import Readout
-from router.operating import AcceptanceAsked, QuarantineAsked
+from router.operating import AcceptanceAsked, EraseAsked, QuarantineAsked
 from router.snapshot import Snapshot
 
 
@@ -114,6 +114,14 @@ class Accept:
     """End a drift's alarm → `True`."""
 
     asked: AcceptanceAsked
+    by: str
+
+
+@dataclass(frozen=True, slots=True)
+class Erase:
+    """Erase what opens the worker's log → `ErasedTold`."""
+
+    asked: EraseAsked
     by: str
 
 

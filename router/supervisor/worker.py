@@ -28,7 +28,7 @@ from router.auth import Principal
 from router.config import ConfigError
 from router.errors import RequestError
 from router.loading import log_settings
-from router.operating import accepted, quarantined, status
+from router.operating import accepted, erased, quarantined, status
 from router.reading_records import RecordView
 from router.reload import Source
 from router.server import Serving, opened
@@ -40,6 +40,7 @@ from router.supervisor.orders import (
     Began,
     Begin,
     Drain,
+    Erase,
     Failed,
     Hurry,
     Install,
@@ -89,6 +90,8 @@ class Worker:
             case Accept():
                 await accepted(self._watches, message.asked, message.by)
                 return True
+            case Erase():
+                return await erased(self._live, message.asked, message.by)
             case RecordAsked() | PageAsked():
                 return await self._read(message)
         return await self._done(message)

@@ -58,12 +58,25 @@ async def test_nobody_else_does(tmp_path: Path, key: str, status: int) -> None:
         for path, body in (
             ("/quarantine", FLOOD),
             ("/drift/accept", {"endpoint": "fra-large", "reason": "x"}),
+            ("/erase", {"tenant": "clinic"}),
         ):
             refused = await client.post(path, json=body)
             assert (refused.status_code, refused.json()["error"]["type"]) == (
                 status, "authentication_error",
             )  # fmt: skip
         assert world.watches.quarantine.imposed == ()
+
+
+async def test_an_operator_erases_and_is_told_what_remains(tmp_path: Path) -> None:
+    async with watched(sound(tmp_path)) as world, asked(world) as client:
+        await world.ask()
+        done = await client.post("/erase", json={"tenant": "clinic"})
+        assert (done.json()["keys"], done.json()["openings"]) == (1, 0)
+        assert any("backups" in one for one in done.json()["remains"])
+        assert (await client.post("/erase", json={"tenant": "a b"})).status_code == 422
+        await world.ask()
+        said = [one.body for one in world.entries("administration")]
+        assert [body["by"] for body in said if body["event"] == "erase"] == ["boss"]
 
 
 @pytest.mark.parametrize(

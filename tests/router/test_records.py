@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
+from statistics import median
 
 import pytest
 
+from router.audit.disclosure import belongs, disclose
+from router.audit.layout import Folder
+from router.audit.openings import Opening, TenantKey, read
 from router.records import _reason
-from tests.cases.built import built, entries
-from tests.router.scripted import answer, failure
+from tests.cases.built import built, entries, key_of
+from tests.router.scripted import FakeExchange, answer, failure
 
 
 async def test_a_decision_tells_who_what_and_why(tmp_path: Path) -> None:
@@ -41,6 +47,35 @@ async def test_a_model_that_is_not_ours_is_not_named(tmp_path: Path) -> None:
     assert refusal["code"] == "model_not_found"
     assert refusal["who"]["model"] == "unknown"  # type: ignore[index,call-overload]
     assert "secret-project" not in json.dumps(refusal)
+    (opening,) = (one for one in openings(tmp_path) if isinstance(one, Opening))
+    assert (opening.tenant, opening.name, opening.value) == ("eu", "model", "secret-project")
+    assert refusal["committed"] == {"model": opening.commitment}
+
+
+def openings(folder: Path) -> list[TenantKey | Opening]:
+    return read(Folder(folder / "log").log("eu-1").openings)
+
+
+async def test_text_and_user_are_bound_and_stand_nowhere(tmp_path: Path) -> None:
+    body = {"model": "assistant", "messages": [{"role": "user", "content": "of my illness"}]}
+    raw = json.dumps({**body, "user": "ann-4711"}).encode()
+    refused = json.dumps({**body, "user": "ann-4711", "model": "nowhere"}).encode()
+    headers = [(b"authorization", f"Bearer {key_of('eu')}".encode())]
+    async with built(tmp_path, lambda host, number: answer()) as world:
+        for sent in (raw, raw, refused):
+            await world.run(FakeExchange(sent, headers))
+    found = [one for one in entries(tmp_path) if "content" in one.body]
+    assert [one.kind for one in found] == ["decision", "decision", "refusal"]
+    (key,) = (one for one in openings(tmp_path) if isinstance(one, TenantKey))
+    assert {one.body["user"] for one in found} == {key.pseudonym("ann-4711")}
+    folder = Folder(tmp_path / "log").log("eu-1")
+    for shown, sent in zip(found, (raw, raw, refused), strict=True):
+        given = disclose(folder, shown.id)
+        assert belongs([replace(shown, place=replace(shown.place, log="eu-1"))], given, sent)
+    assert len({one.body["content"] for one in found}) == 3
+    logged = b"".join(p.read_bytes() for p in tmp_path.rglob("*") if p.is_file())
+    assert b"ann-4711" not in logged
+    assert b"illness" not in logged
 
 
 def ran(body: Mapping[str, object]) -> dict[str, object]:
@@ -58,6 +93,20 @@ async def test_what_many_requests_share_is_written_once(tmp_path: Path) -> None:
     decisions = [one.body for one in entries(tmp_path) if one.kind == "decision"]
     assert len(decisions) == 20
     assert all(one["candidates"] == decisions[0]["candidates"] for one in decisions)
+
+
+async def test_a_request_takes_at_most_400_bytes_of_the_log(tmp_path: Path) -> None:
+    """All its lines together, at the median; what it shares with others is written once."""
+    async with built(tmp_path, lambda host, number: answer()) as world:
+        for _ in range(30):
+            await world.ask("eu")
+    sizes: Counter[str] = Counter()
+    for path in (tmp_path / "log" / "eu-1" / "segments").glob("*.jsonl"):
+        for line in path.read_bytes().splitlines():
+            sizes[json.loads(line).get("r") or ""] += len(line) + 1
+    del sizes[""]  # the log's own
+    assert len(sizes) == 30
+    assert median(sizes.values()) <= 400
 
 
 async def test_an_attempt_and_an_outcome(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from router.audit.entry import (
     MAX_LINE,
     Entry,
     Interned,
+    Joined,
     Json,
     SegmentStart,
     canonical,
@@ -19,7 +20,7 @@ from router.audit.entry import (
     stand_in,
 )
 from router.audit.errors import EntryRefused
-from router.audit.lines import EntryLine, parse_line
+from router.audit.lines import EntryLine, Interns, parse_line
 
 NONCE = nonce_text(bytes(range(16)))
 names = st.text(st.characters(min_codepoint=32, max_codepoint=126), max_size=8).filter(
@@ -36,6 +37,23 @@ def line(body: dict[str, Json], shared: Interned | None = None) -> bytes:
     return entry_line(
         Entry("decision", "r1", 1.5, body, shared), NONCE, lambda _: 7, stand_in(lambda _: 7)
     )
+
+
+def test_what_is_joined_to_an_interned_object_are_other_names() -> None:
+    shared = Interned({"endpoint": "a"})
+    written = line({"attempts": [Joined(shared, {"ms": 3})]})
+    assert b'"attempts":[{"@":7,"ms":3}]' in written
+    parsed = parse_line(written)
+    assert isinstance(parsed, EntryLine)
+    resolved = Interns({7: {"endpoint": "a"}}).resolve(parsed.body)
+    assert resolved == {"attempts": [{"endpoint": "a", "ms": 3}]}
+    wrong: list[Joined] = [
+        Joined(shared, {"endpoint": "b"}), Joined(shared, {}), Joined(Interned(3), {"a": 1}),
+        Joined(shared, {"ms": 0.5}), Joined(shared, {"@": 1}),  # type: ignore[dict-item]
+    ]  # fmt: skip
+    for one in wrong:
+        with pytest.raises(EntryRefused):
+            line({"attempts": [one]})
 
 
 def test_the_form_of_a_line() -> None:

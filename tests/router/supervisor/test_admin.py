@@ -11,11 +11,12 @@ import pytest
 
 from router.errors import RequestError
 from router.metrics import Metrics
+from router.operating import ErasedTold
 from router.reload import Reloader, Source
 from router.supervisor import admin
 from router.supervisor.channel import Gone
 from router.supervisor.merged import NOTHING
-from router.supervisor.orders import Accept, Narrow, StatusAsked
+from router.supervisor.orders import Accept, Erase, Narrow, StatusAsked
 from router.veto_file import Imposed
 from tests.router.supervisor.test_crew import World
 
@@ -120,6 +121,16 @@ async def test_a_drift_is_accepted_where_it_was_found(tmp_path: Path) -> None:
         body = {"endpoint": "fra-large", "reason": "known"}
         done = await client.post("/drift/accept", json=body, headers=HEADERS)
         assert done.json() == {"accepted": "fra-large"}
+
+
+async def test_an_erasure_is_done_by_all_and_told_once(tmp_path: Path) -> None:
+    world = World.of(tmp_path)
+    async with asked(world) as client:
+        for said in world.said:
+            said.answers[Erase] = ErasedTold(keys=1, openings=2, remains=["the entries"])
+        assert (await client.post("/erase", json={"tenant": "clinic"})).status_code == 401
+        done = await client.post("/erase", json={"tenant": "clinic"}, headers=HEADERS)
+        assert done.json() == {"keys": 2, "openings": 4, "remains": ["the entries"]}
 
 
 async def test_an_ended_workers_counts_stay(tmp_path: Path) -> None:

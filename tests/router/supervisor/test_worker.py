@@ -15,13 +15,14 @@ from router.audit.entry import Entry
 from router.auditing import PageView
 from router.errors import RequestError
 from router.live import Whole
-from router.operating import QuarantineAsked, Status
+from router.operating import EraseAsked, ErasedTold, QuarantineAsked, Status
 from router.reading_records import RecordView
 from router.server import Serving
 from router.supervisor.channel import Channel, Gone
 from router.supervisor.orders import (
     Beat,
     Drain,
+    Erase,
     Hurry,
     Install,
     Narrow,
@@ -111,6 +112,17 @@ async def test_an_operators_word(tmp_path: Path) -> None:
             await one.answer(Narrow(asked.model_copy(update={"name": "nowhere"}), "boss"))
         [entry] = world.entries("veto")
         assert entry.body["by"] == "boss"
+
+
+async def test_what_opens_a_workers_log_is_erased_there(tmp_path: Path) -> None:
+    async with worker(tmp_path) as (world, one):
+        await world.ask()
+        done = await one.answer(Erase(EraseAsked(tenant="clinic"), "boss"))
+        assert isinstance(done, ErasedTold)
+        assert (done.keys, done.openings) == (1, 0)
+        assert [e.body["by"] for e in world.entries("administration") if "keys" in e.body] == [
+            "boss"
+        ]
 
 
 async def test_a_siblings_caller_reads_its_own_record_and_no_others(tmp_path: Path) -> None:
