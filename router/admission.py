@@ -6,7 +6,7 @@ Whatever is reserved here is given back when the request ends, by `Lease.close`.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import orjson
 
@@ -14,6 +14,9 @@ from router.errors import RequestError
 from router.load import Held
 from router.providers.bodies import refuse_duplicates
 from router.quotas import Reservation
+
+if TYPE_CHECKING:
+    from router.idempotency import Once
 
 MAX_HEADER: Final = 8192
 
@@ -69,15 +72,16 @@ class Lease:
     """One request's place, what it holds of its tenant's limits, and its place at a replica.
 
     Closing it twice gives it back once. `tokens` are what it is expected to cost, 0 before that
-    is known.
+    is known; `once` is what it holds of its idempotency key.
     """
 
-    __slots__ = ("_key", "_limits", "_place", "reservation", "tokens")
+    __slots__ = ("_key", "_limits", "_place", "once", "reservation", "tokens")
 
     def __init__(self, limits: Concurrency, key: str) -> None:
         self._limits: Concurrency | None = limits
         self._key = key
         self.reservation: Reservation | None = None
+        self.once: Once | None = None
         self.tokens = 0
         self._place: Held | None = None
 
@@ -114,6 +118,8 @@ class Lease:
             self._place.close()
         if self.reservation is not None:
             self.reservation.close()
+        if self.once is not None:
+            self.once.close()
 
 
 def parse(raw: bytes) -> Mapping[str, object]:

@@ -24,6 +24,7 @@ from router.eligible import Filter
 from router.errors import RequestError
 from router.exchange import AsgiExchange, Exchange
 from router.grading import Graders
+from router.idempotency import Idempotency
 from router.live import Live
 from router.load import InFlight
 from router.metrics import Metrics
@@ -36,6 +37,7 @@ from router.reload import Source
 from router.retrying import RetryBudget
 from router.shadow import ShadowLane
 from router.snapshot import Snapshot
+from router.state.answers import MemoryAnswers
 from router.state.ledger import Ledger
 from router.state.memory import MemoryLedger
 from router.steps import TwelveSteps, unawaited
@@ -90,6 +92,7 @@ class Router:
         self.live = live
         self.transport = transport
         self.filtering = steps.filtering
+        self.idempotency = steps.idempotency
         self.pipeline = Pipeline(steps, _observer(live))
         self.lane = steps.lane
         self.lane.begin(self.pipeline.run)
@@ -317,7 +320,17 @@ def _steps(live: Live, transport: Transport, clocks: Clocks) -> TwelveSteps:
         Ranking(Placing(balance, room)),
         live.wall_time,
         live.loop_time,
+        _idempotency(live),
     )
+
+
+def _idempotency(live: Live) -> Idempotency:
+    """Keys of one process; `serve` puts the store in that its configuration names."""
+    config = live.snapshot.config
+    section = config.idempotency
+    region = config.router.region if config.state is None else config.state.region
+    store = MemoryAnswers(live.loop_time, section.window, section.keys, section.answers)
+    return Idempotency(store, region, section.largest, live.loop_time, live.vetoes)
 
 
 def graders_of(live: Live) -> Graders:

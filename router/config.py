@@ -280,6 +280,19 @@ class StateSection(Strict):
     share: Annotated[float, Field(gt=0, le=1)] = 0.5
 
 
+class IdempotencySection(Strict):
+    """Answers kept under clients' idempotency keys, in memory or in `state.redis`.
+
+    `window`: how long a key counts; `largest`: the longest answer that is kept; in memory at most
+    `keys` of them and `answers` bytes.
+    """
+
+    window: Duration = 600.0
+    largest: Size = 1 << 20
+    answers: Size = 64 << 20
+    keys: Annotated[int, Field(ge=1)] = 100_000
+
+
 class WatchSection(Strict):
     """How often fleets are looked at.
 
@@ -320,6 +333,7 @@ class Config(Strict):
     policies: PoliciesSection
     log: LogSection
     state: StateSection | None = None
+    idempotency: IdempotencySection = IdempotencySection()
     grading: GradingSection = GradingSection()
     watch: WatchSection = WatchSection()
 

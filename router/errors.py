@@ -44,6 +44,12 @@ ANSWERS: Mapping[str, Answer] = MappingProxyType(
         "method_not_allowed": Answer(405, _INVALID),
         "concurrency_limit": Answer(429, "rate_limit_error", retry=True),
         "rate_limit": Answer(429, "rate_limit_error", retry=True),
+        # 8 fulfil: an idempotency key
+        "idempotency_in_flight": Answer(409, _INVALID, retry=True),
+        "idempotency_mismatch": Answer(422, _INVALID),
+        "idempotency_spent": Answer(409, _INVALID),
+        "idempotency_outside_boundary": Answer(403, "residency_error"),
+        "idempotency_unavailable": Answer(503, "overloaded_error", retry=True),
         # 3 classify
         "attribute_unknown": Answer(400, _INVALID),
         "attribute_not_yours": Answer(400, _INVALID),

@@ -14,6 +14,7 @@ from router.dispatch import DecideAgain, Dispatched
 from router.errors import ClientGone, RequestError
 from router.exchange import while_connected
 from router.frozen import frozen
+from router.idempotency import Replayed
 from router.relay import Relayed
 from router.types import (
     Admitted,
@@ -95,7 +96,7 @@ class Steps(Protocol):
         ...
 
     async def dispatch(self, committed: Committed[Plan], tried: list[Attempt]) -> Dispatched:
-        """10. Adds every attempt to `tried`. Raises RequestError, DecideAgain."""
+        """10. Adds every attempt to `tried`. Raises RequestError, DecideAgain, Replayed."""
         ...
 
     async def relay(self, dispatched: Dispatched) -> Relayed:
@@ -186,6 +187,8 @@ class Pipeline:
         except DecideAgain:
             how = "decided_again"
             return None
+        except Replayed:
+            how = "replayed"
         except ClientGone:
             how = "gone"
             raise

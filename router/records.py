@@ -76,7 +76,7 @@ class Scribe:
         return Entry("attempt", plan.id, now, body)
 
     def outcome(self, ended: Ended, plan: Plan, now: float) -> Entry:
-        """How it went, from what was called."""
+        """How it went, from what was called; `replays` is the request whose answer was given."""
         answered = ended.candidacy
         body: dict[str, Json] = {
             "attempts": [self._tried(one, plan, answered) for one in ended.attempts],
@@ -84,6 +84,9 @@ class Scribe:
         }
         if ended.usage is not None:
             body["tokens"] = list(ended.usage)
+        once = plan.admitted.lease.once
+        if once is not None and once.answer is not None:
+            body["replays"] = once.answer.id
         if ended.broke:
             body["broke"] = ended.broke
         if ended.provider_code:

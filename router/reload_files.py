@@ -96,6 +96,8 @@ def needs_restart(old: Config, new: Config) -> list[str]:
         found.append("log")
     if old.state != new.state:
         found.append("state")
+    if old.idempotency != new.idempotency:
+        found.append("idempotency")
     if old.grading != new.grading:
         found.append("grading")
     return found

@@ -132,16 +132,18 @@ async def opened(
         ConfigError, AuditError: it can't start; says why.
     """
     from router.anchoring import publishers
-    from router.state.opening import open_ledger
+    from router.state.opening import open_answers, open_ledger
 
     config, environment, base = snapshot.config, source.environment, source.path.parent
     clocks = Clocks.real(os.urandom)
     ledger = open_ledger(config, environment, base, clocks.loop, workers)
+    answers = open_answers(config, environment, base, clocks.loop, workers)
     out = transport or HttpTransport()
     both = (clocks.wall, clocks.loop)
     anchors = publishers(config.log.anchor, settings, out, both, environment, base)
     router = await Router.open(snapshot, settings, clocks, out, source, ledger, anchors)
     router.live.concurrency.share = 1 / workers
+    router.idempotency.store = answers
     outcomes = config.grading.outcomes
     try:
         if outcomes is not None:

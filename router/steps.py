@@ -21,6 +21,7 @@ from router.dispatch import Dispatched, Dispatcher
 from router.eligible import Filter
 from router.errors import RequestError
 from router.grading import Graders
+from router.idempotency import HEADER, Idempotency, kept
 from router.metrics import Metrics
 from router.misdirection import Direction, direct
 from router.opening import OpenedStream
@@ -67,6 +68,7 @@ class TwelveSteps:
     ranking: Ranking
     wall_time: Callable[[], float]
     loop_time: Callable[[], float]
+    idempotency: Idempotency
     memory: Memory = field(default_factory=Memory)
 
     async def authenticate(self, arrival: Arrival) -> Authenticated:
@@ -169,6 +171,11 @@ class TwelveSteps:
 
     async def commit(self, plan: Plan) -> Committed[Plan]:
         """9. The decision entry is durable when this returns."""
+        if plan.arrival.exchange.head.get(HEADER) is not None:
+            try:
+                plan.admitted.lease.once = await self.idempotency.enter(plan)
+            except RequestError as error:
+                raise Refused(error, plan.ranked.filtered) from None
         try:
             return await self.log.commit(self.scribe.decision(plan), plan)
         except AuditError:
@@ -180,7 +187,9 @@ class TwelveSteps:
             ) from None
 
     async def dispatch(self, committed: Committed[Plan], tried: list[Attempt]) -> Dispatched:
-        """10. See `router.dispatch`."""
+        """10. See `router.dispatch`. An answer that is kept under the request's key ends it."""
+        if committed.subject.admitted.lease.once is not None:
+            await self.idempotency.give(committed.subject)
         try:
             return await self.dispatcher.run(committed, tried)
         except AuditError:
@@ -193,6 +202,9 @@ class TwelveSteps:
         """11. Receipt headers, then the bytes."""
         exchange = dispatched.plan.arrival.exchange
         headers = receipt_headers(dispatched)
+        once = dispatched.plan.admitted.lease.once
+        if once is not None:
+            exchange = once.recorded(exchange)
         if isinstance(dispatched.opened, OpenedStream):
             arrival = dispatched.plan.arrival
             pace = Pace(arrival.snapshot.config.router.limits.idle, arrival.deadline)
@@ -221,6 +233,8 @@ class TwelveSteps:
             self.metrics.count("domicile_log_failures_total")
         committed.subject.admitted.lease.settle(0 if ended.usage is None else sum(ended.usage))
         self._learn(dispatched, how, ended)
+        if committed.subject.admitted.lease.once is not None:
+            kept(committed.subject, dispatched, how, tried)
         self.lane.offer(committed.subject, ended)
         name = None if ended.candidacy is None else ended.candidacy.endpoint.name
         return Observed(arrival, ended.status, len(ended.attempts), name)

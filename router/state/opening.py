@@ -8,11 +8,13 @@ from typing import cast
 
 from redis.asyncio import Redis, RedisCluster
 
-from router.config import Config, ConfigError
+from router.config import Config, ConfigError, StateSection
 from router.secrets import resolve
+from router.state.answers import Answers, MemoryAnswers, NoAnswers
 from router.state.ledger import Ledger
 from router.state.memory import MemoryLedger
 from router.state.shared import Scripts, SharedLedger
+from router.state.shared_answers import SharedAnswers
 
 CONNECT = 1.0
 CLUSTER = "redis+cluster://"
@@ -35,12 +37,36 @@ def open_ledger(
     """
     if config.state is None:
         return MemoryLedger(clock, 1 / workers)
-    url = resolve(config.state.redis, environment, base).decode("utf-8", "replace")
+    client = _redis(config.state, environment, base)
+    return SharedLedger(client, clock, config.state.share / workers)
+
+
+def open_answers(
+    config: Config,
+    environment: Mapping[str, str],
+    base: Path,
+    clock: Callable[[], float],
+    workers: int = 1,
+) -> Answers:
+    """Where answers under idempotency keys are kept; `clock` gives monotonic seconds.
+
+    Raises:
+        ConfigError: as `open_ledger`.
+    """
+    section = config.idempotency
+    if config.state is None:
+        if workers > 1:
+            return NoAnswers()
+        return MemoryAnswers(clock, section.window, section.keys, section.answers)
+    return SharedAnswers(_redis(config.state, environment, base), section.window)
+
+
+def _redis(state: StateSection, environment: Mapping[str, str], base: Path) -> Scripts:
+    url = resolve(state.redis, environment, base).decode("utf-8", "replace")
     try:
-        client = _client(url)
+        return _client(url)
     except ValueError:
         raise ConfigError("`state.redis` leads to no redis:// or rediss:// URL") from None
-    return SharedLedger(client, clock, config.state.share / workers)
 
 
 def _client(url: str) -> Scripts:

@@ -1,0 +1,166 @@
+"""Answers kept under idempotency keys: the Protocol, and one process's memory.
+
+A key is `open` while its request runs, then holds the answer, or is `spent`: carried out, with an
+answer that is not kept. It is forgotten when its time is over. Nothing is dropped before: where a
+key would have to go, a new one is refused instead, and of old answers only the bytes go.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+Headers = tuple[tuple[bytes, bytes], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A whole answer as the client got it; `id` names its request's entries in the log."""
+
+    id: str
+    endpoint: str
+    status: int
+    headers: Headers
+    body: bytes
+
+
+class Taken(Exception):
+    """The key can't be used by this request now."""
+
+
+class InFlight(Taken):
+    """A request with this key is being carried out."""
+
+
+class Differs(Taken):
+    """The key stands for another request."""
+
+
+class Spent(Taken):
+    """The request was carried out; its answer is not kept."""
+
+
+class Unavailable(Taken):
+    """Whether the key was used can't be found out, or nothing more can be kept."""
+
+
+class Answers(Protocol):
+    """Where answers are kept."""
+
+    async def begin(self, key: str, digest: str, token: str, lease: float) -> Answer | None:
+        """Take a key for a request of this digest; `None`: it is this request's, for `lease`
+        seconds at most. An answer is the one that was given before.
+
+        Raises:
+            Taken: one of its kinds.
+        """
+        ...
+
+    def keep(self, key: str, token: str, answer: Answer | None) -> None:
+        """The request was carried out; without an answer none is kept. Never raises."""
+        ...
+
+    def release(self, key: str, token: str) -> None:
+        """The request was not carried out: the next one with this key is. Never raises."""
+        ...
+
+
+@dataclass(slots=True)
+class _Held:
+    digest: str
+    token: str
+    until: float
+    spent: bool = False
+    answer: Answer | None = None
+
+
+class MemoryAnswers:
+    """See `Answers`; of one process.
+
+    Args:
+        clock: monotonic seconds.
+        window: seconds that a key counts for, after its request.
+        most: keys at a time.
+        size: bytes of answers at a time; beyond it the oldest answers go, and their keys are spent.
+    """
+
+    def __init__(self, clock: Callable[[], float], window: float, most: int, size: int) -> None:
+        self._clock = clock
+        self._window = window
+        self._most = most
+        self._size = size
+        self._held: OrderedDict[str, _Held] = OrderedDict()
+        self._kept = 0
+
+    async def begin(self, key: str, digest: str, token: str, lease: float) -> Answer | None:
+        """See `Answers`."""
+        now = self._clock()
+        known = self._held.get(key)
+        if known is not None and known.until > now:
+            return _known(known, digest)
+        self._sweep(now)
+        if len(self._held) >= self._most:
+            raise Unavailable(f"{self._most} idempotency keys are in use")
+        self._held[key] = _Held(digest, token, now + lease)
+        return None
+
+    def keep(self, key: str, token: str, answer: Answer | None) -> None:
+        """See `Answers`."""
+        held = self._held.get(key)
+        if held is None or held.token != token:
+            return
+        held.until = self._clock() + self._window
+        held.spent, held.answer = answer is None, answer
+        self._held.move_to_end(key)
+        self._kept += 0 if answer is None else len(answer.body)
+        self._shrink()
+
+    def release(self, key: str, token: str) -> None:
+        """See `Answers`."""
+        held = self._held.get(key)
+        if held is not None and held.token == token:
+            self._forget(key)
+
+    def _shrink(self) -> None:
+        for held in self._held.values():
+            if self._kept <= self._size:
+                return
+            if held.answer is not None:
+                self._kept -= len(held.answer.body)
+                held.spent, held.answer = True, None
+
+    def _sweep(self, now: float) -> None:
+        """Keys of requests that ended are in the order of their end; open ones stand between."""
+        for key in [key for key, held in self._held.items() if held.until <= now]:
+            self._forget(key)
+
+    def _forget(self, key: str) -> None:
+        held = self._held.pop(key)
+        if held.answer is not None:
+            self._kept -= len(held.answer.body)
+
+
+def _known(held: _Held, digest: str) -> Answer:
+    if held.digest != digest:
+        raise Differs
+    if held.spent:
+        raise Spent
+    if held.answer is None:
+        raise InFlight
+    return held.answer
+
+
+class NoAnswers:
+    """See `Answers`; for several workers without a store that they share: each key is refused."""
+
+    async def begin(self, key: str, digest: str, token: str, lease: float) -> Answer | None:
+        """See `Answers`."""
+        raise Unavailable("several workers share no memory: the operator must set `state.redis`")
+
+    def keep(self, key: str, token: str, answer: Answer | None) -> None:
+        """See `Answers`."""
+
+    def release(self, key: str, token: str) -> None:
+        """See `Answers`."""

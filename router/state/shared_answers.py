@@ -1,0 +1,127 @@
+"""Answers under idempotency keys in Redis, for several processes.
+
+One script takes a key or says what it stands for, one ends it. When Redis can't be asked nothing is
+known of a key, so the request is refused: carrying it out might be the second time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from base64 import b64decode, b64encode
+from typing import Final
+
+import orjson
+
+from router.state.answers import Answer, Differs, InFlight, Spent, Unavailable
+from router.state.shared import Scripts
+
+TIMEOUT: Final = 0.5
+# KEYS: one. ARGV: digest, token, lease in ms. Gives {} when it is taken, else {state, answer}.
+BEGIN: Final = """
+local held = redis.call('HMGET', KEYS[1], 'd', 's', 'a')
+if not held[1] then
+  redis.call('HSET', KEYS[1], 'd', ARGV[1], 't', ARGV[2], 's', 'open')
+  redis.call('PEXPIRE', KEYS[1], ARGV[3])
+  return {}
+end
+if held[1] ~= ARGV[1] then return {'differs', ''} end
+return {held[2], held[3] or ''}
+"""
+# KEYS: one. ARGV: token, state (`kept`, `spent`, `gone`), answer, window in ms.
+END: Final = """
+if redis.call('HGET', KEYS[1], 't') ~= ARGV[1] then return 0 end
+if ARGV[2] == 'gone' then return redis.call('DEL', KEYS[1]) end
+redis.call('HSET', KEYS[1], 's', ARGV[2], 'a', ARGV[3])
+redis.call('HDEL', KEYS[1], 't')
+return redis.call('PEXPIRE', KEYS[1], ARGV[4])
+"""
+
+
+class SharedAnswers:
+    """See `Answers`.
+
+    Args:
+        window: seconds that a key counts for, after its request.
+        timeout: seconds a reply may take.
+    """
+
+    def __init__(
+        self, redis: Scripts, window: float, prefix: str = "domicile", timeout: float = TIMEOUT
+    ) -> None:
+        self._redis = redis
+        self._window = window
+        self._prefix = prefix
+        self._timeout = timeout
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def begin(self, key: str, digest: str, token: str, lease: float) -> Answer | None:
+        """See `Answers`."""
+        given = (self._key(key), digest, token, str(int(lease * 1000)))
+        try:
+            async with asyncio.timeout(self._timeout):
+                found = await self._redis.eval(BEGIN, 1, *given)
+            return _read(found)
+        except (InFlight, Differs, Spent):
+            raise
+        except Exception as error:
+            raise Unavailable(f"redis: {type(error).__name__}") from error
+
+    def keep(self, key: str, token: str, answer: Answer | None) -> None:
+        """See `Answers`."""
+        state, text = ("spent", "") if answer is None else ("kept", _written(answer))
+        self._later(key, token, state, text)
+
+    def release(self, key: str, token: str) -> None:
+        """See `Answers`."""
+        self._later(key, token, "gone", "")
+
+    def _key(self, key: str) -> str:
+        return f"{self._prefix}:once:{{{key}}}"
+
+    def _later(self, key: str, token: str, state: str, text: str) -> None:
+        window = str(int(self._window * 1000))
+        task = asyncio.get_running_loop().create_task(
+            self._ended(self._key(key), token, state, text, window)
+        )
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _ended(self, *given: str) -> None:
+        """What can't be written leaves the key open until its lease ends: nothing runs twice."""
+        try:
+            async with asyncio.timeout(self._timeout * 4):
+                await self._redis.eval(END, 1, *given)
+        except Exception:  # noqa: BLE001 - nobody waits; the lease ends it
+            return
+
+
+def _read(found: object) -> Answer | None:
+    if not isinstance(found, list):
+        raise TypeError("the script gave no list")
+    if not found:
+        return None
+    state, text = found
+    if state == b"differs":
+        raise Differs
+    if state == b"spent":
+        raise Spent
+    if state != b"kept":
+        raise InFlight
+    told = orjson.loads(text)
+    headers = tuple((b64decode(name), b64decode(value)) for name, value in told["headers"])
+    body = b64decode(told["body"])
+    return Answer(told["id"], told["endpoint"], told["status"], headers, body)
+
+
+def _written(answer: Answer) -> str:
+    def text(data: bytes) -> str:
+        return b64encode(data).decode()
+
+    told = {
+        "id": answer.id,
+        "endpoint": answer.endpoint,
+        "status": answer.status,
+        "headers": [[text(name), text(value)] for name, value in answer.headers],
+        "body": text(answer.body),
+    }
+    return orjson.dumps(told).decode()

@@ -1,0 +1,95 @@
+"""Answers in a real Redis: one run among all processes, and none when it can't be asked."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import cast
+
+import pytest
+from redis.asyncio import Redis
+
+from router.state.answers import Answer, Differs, InFlight, Spent, Unavailable
+from router.state.shared import Scripts
+from router.state.shared_answers import SharedAnswers
+
+MADE = Answer("req-1", "fra", 200, ((b"content-type", b"text/plain"), (b"x", b"\xff")), b"\x00hi")
+
+
+@pytest.fixture
+async def redis(requires_redis: str) -> AsyncIterator[Redis]:
+    client: Redis = Redis.from_url(requires_redis)
+    await client.flushall()
+    yield client
+    await client.aclose()
+
+
+def answers(client: object, window: float = 60.0) -> SharedAnswers:
+    return SharedAnswers(cast("Scripts", client), window, timeout=5.0)
+
+
+async def ended(one: SharedAnswers) -> None:
+    while one._tasks:
+        await asyncio.gather(*one._tasks)
+
+
+async def test_one_of_many_is_carried_out(redis: Redis) -> None:
+    stores = [answers(redis) for _ in range(4)]
+
+    async def begin(number: int) -> bool:
+        try:
+            return await stores[number % 4].begin("k", "d", str(number), 5) is None
+        except InFlight:
+            return False
+
+    assert sum(await asyncio.gather(*(begin(n) for n in range(20)))) == 1
+
+
+async def test_another_process_gives_the_answer_byte_for_byte(redis: Redis) -> None:
+    one, other = answers(redis), answers(redis)
+    assert await one.begin("k", "d", "t", 5) is None
+    one.keep("k", "t", MADE)
+    await ended(one)
+    assert await other.begin("k", "d", "t2", 5) == MADE
+    with pytest.raises(Differs):
+        await other.begin("k", "x", "t3", 5)
+    assert 50_000 < await redis.pttl("domicile:once:{k}") <= 60_000
+
+
+async def test_released_spent_and_another_holders(redis: Redis) -> None:
+    one = answers(redis)
+    await one.begin("k", "d", "t", 5)
+    one.release("k", "stranger")
+    await ended(one)
+    with pytest.raises(InFlight):
+        await one.begin("k", "d", "t2", 5)
+    one.release("k", "t")
+    await ended(one)
+    assert await one.begin("k", "d", "t2", 5) is None
+    one.keep("k", "t2", None)
+    await ended(one)
+    with pytest.raises(Spent):
+        await one.begin("k", "d", "t3", 5)
+
+
+async def test_a_key_ends_with_its_lease(redis: Redis) -> None:
+    one = answers(redis)
+    await one.begin("k", "d", "t", 0.05)
+    await asyncio.sleep(0.1)
+    assert await one.begin("k", "d", "t2", 5) is None
+
+
+async def test_a_redis_that_is_gone_refuses() -> None:
+    client: Redis = Redis.from_url("redis://127.0.0.1:1/0", socket_connect_timeout=0.2)
+    one = answers(client)
+    with pytest.raises(Unavailable, match="ConnectionError"):
+        await one.begin("k", "d", "t", 5)
+    one.release("k", "t")  # nobody waits, nothing is raised
+    await ended(one)
+    await client.aclose()
+
+
+async def test_an_answer_that_is_none_of_ours_refuses(redis: Redis) -> None:
+    await redis.hset("domicile:once:{k}", mapping={"d": "d", "s": "kept", "a": "{"})
+    with pytest.raises(Unavailable):
+        await answers(redis).begin("k", "d", "t", 5)
