@@ -6,7 +6,7 @@ given, a pair is measured by its shipped model (no training rows) or by grouped 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from time import perf_counter
@@ -14,7 +14,7 @@ from typing import Final
 
 import numpy as np
 
-from classifiers.difficulty import dataset, evaluation, recipe
+from classifiers.difficulty import dataset, evaluation, plots, recipe
 from classifiers.difficulty.artifact import Artifact, PairModel, load, save
 from classifiers.difficulty.calibration import platt_knots
 from classifiers.difficulty.card import render
@@ -22,7 +22,6 @@ from classifiers.difficulty.compiled import find
 from classifiers.difficulty.curves import Interval, floor_points
 from classifiers.difficulty.dataset import Example
 from classifiers.difficulty.evaluation import Report, Scores
-from classifiers.difficulty.features import extract
 from classifiers.difficulty.scorer import Difficulty
 from classifiers.difficulty.training import TooFewRows
 
@@ -32,6 +31,14 @@ CALIBRATE_BELOW: Final = 500
 MIN_LOCAL: Final = 200
 """Fewer labels than this cannot switch grading on."""
 _TIMED: Final = 1000
+
+
+Told = Callable[[str, int, int], None]
+"""Progress: what is being done, how many parts of it are done, of how many."""
+
+
+def untold(what: str, done: int, total: int) -> None:
+    """Progress that nobody follows."""
 
 
 class NotBetter(Exception):
@@ -46,6 +53,8 @@ class Evaluation:
     model: str
     reports: tuple[Report, ...]
     us_per_prompt: float
+    figures: Mapping[str, str]
+    """SVG texts by name: `curve`, `calibration` and `drift`."""
 
     def as_json(self) -> dict[str, object]:
         """Flat numbers: means over draws, `*_low` and `*_high` the 95 % bounds."""
@@ -73,6 +82,7 @@ def evaluate(
     model: Path = SHIPPED,
     bootstrap: int = evaluation.DRAWS,
     clock: Callable[[], float] = perf_counter,
+    told: Told = untold,
 ) -> Evaluation:
     """Measure on labelled rows. Without `pair` the artifact at `model` scores every row.
 
@@ -80,6 +90,7 @@ def evaluate(
     drawn DRAWS times, and measured on the others; below CALIBRATE_BELOW labels the artifact
     is calibrated on them, not replaced. Raises RowError, ArtifactError, TooFewRows.
     """
+    told("reading rows", 0, 1)
     rows = dataset.binary(dataset.read(files))
     artifact = load(model)
     if pair is None:
@@ -87,7 +98,7 @@ def evaluate(
         kept = () if len(held) < len(rows) or held[0].split != "train" else held
         how = "artifact on its own training rows" if kept else "artifact"
         scored = evaluation.score(artifact, held)
-        return _evaluation(how, artifact, [(scored, held)], bootstrap, clock)
+        return _evaluation(how, artifact, [(scored, held)], bootstrap, clock, told)
     own = [row for row in rows if row.pair == pair]
     if not own:
         known = ", ".join(sorted({row.pair for row in rows}))
@@ -95,17 +106,23 @@ def evaluate(
     train = [row for row in own if row.split == "train"]
     test = [row for row in own if row.split != "train"]
     if labels is not None:
-        parts = [_drawn(artifact, train, test, labels, seed) for seed in range(DRAWS)]
+        parts = []
+        for seed in range(DRAWS):
+            told("draws of labels", seed, DRAWS)
+            parts.append(_drawn(artifact, train, test, labels, seed))
         how = f"{labels} labels, " + ("calibrated" if labels < CALIBRATE_BELOW else "trained")
-        return _evaluation(how, artifact, parts, bootstrap, clock)
+        return _evaluation(how, artifact, parts, bootstrap, clock, told)
+    told("training", 0, 1)
     if train and test:
         fitted = evaluation.fit_and_score(train, test)
-        return _evaluation("trained on split train", artifact, [(fitted, test)], bootstrap, clock)
+        return _evaluation(
+            "trained on split train", artifact, [(fitted, test)], bootstrap, clock, told
+        )
     if test and pair in artifact.pairs:
         scored = evaluation.score(artifact, test)
-        return _evaluation("artifact", artifact, [(scored, test)], bootstrap, clock)
+        return _evaluation("artifact", artifact, [(scored, test)], bootstrap, clock, told)
     crossed = evaluation.cross_validated(own)
-    return _evaluation("grouped 5-fold", artifact, [(crossed, own)], bootstrap, clock)
+    return _evaluation("grouped 5-fold", artifact, [(crossed, own)], bootstrap, clock, told)
 
 
 def train(
@@ -161,8 +178,35 @@ def card(model: Path = SHIPPED) -> str:
     return render(load(model), find()[1])
 
 
-def compare(new: Path, used: Path, files: Sequence[Path], activate: bool = False) -> Interval:
-    """APGR of `new` minus that of `used` on rows not marked `train`, paired, with bounds.
+def card_figures(model: Path = SHIPPED) -> dict[str, str]:
+    """What the artifact itself says, as SVG texts: `bound` and `calibration`."""
+    pairs = load(model).pairs
+    return {
+        "bound": plots.chart(
+            "Lower bound (95 %) of recovered quality",
+            ("share of calls sent to strong", "recovered quality"),
+            [plots.Line(name, pair.floor) for name, pair in pairs.items()],
+        ),
+        "calibration": plots.chart(
+            "Calibration curves",
+            ("score: expected gain of strong", "P(strong better)"),
+            [plots.Line(name, pair.knots) for name, pair in pairs.items()],
+        ),
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """APGR of a new artifact minus that of the one in use, with 95 % bounds, and figures."""
+
+    value: float
+    low: float
+    high: float
+    figures: Mapping[str, str]
+
+
+def compare(new: Path, used: Path, files: Sequence[Path], activate: bool = False) -> Comparison:
+    """Compare two artifacts on rows not marked `train`, paired.
 
     With `activate`, raises NotBetter unless there are MIN_LOCAL rows and the lower bound is
     above zero.
@@ -172,13 +216,18 @@ def compare(new: Path, used: Path, files: Sequence[Path], activate: bool = False
     if not held:
         raise TooFewRows("all rows are marked `train`; compare on rows that no model has seen")
     first, second = (evaluation.score(load(path), held) for path in (new, used))
-    found = evaluation.difference(first.rank, second.rank, evaluation.gains(held))
+    gain = evaluation.gains(held)
+    found = evaluation.difference(first.rank, second.rank, gain)
     if activate and (len(held) < MIN_LOCAL or not found.low > 0):
         raise NotBetter(
             f"lower bound of the difference is {found.low:.3f} on {len(held)} rows; it must be "
             f"above 0 on at least {MIN_LOCAL}. Keep the model in use and collect more labels"
         )
-    return found
+    figures = {
+        "curve": plots.call_performance({"new": (first.rank, gain), "used": (second.rank, gain)}),
+        "drift": plots.score_drift(second.rank.tolist(), first.rank.tolist()),
+    }
+    return Comparison(found.value, found.low, found.high, figures)
 
 
 def _drawn(
@@ -201,21 +250,48 @@ def _evaluation(
     parts: Sequence[tuple[Scores, Sequence[Example]]],
     bootstrap: int,
     clock: Callable[[], float],
+    told: Told,
 ) -> Evaluation:
-    reports = tuple(
-        evaluation.report(scores, evaluation.gains(rows), bootstrap) for scores, rows in parts
-    )
-    return Evaluation(how, artifact.version(), reports, _timed(artifact, parts[0][1], clock))
+    reports = []
+    for number, (scores, rows) in enumerate(parts):
+        told("bounds by bootstrap", number, len(parts))
+        reports.append(evaluation.report(scores, evaluation.gains(rows), bootstrap))
+    told("bounds by bootstrap", len(parts), len(parts))
+    timed = _timed(artifact, parts[0][1], clock)
+    figures = _figures(artifact, parts, reports[0])
+    return Evaluation(how, artifact.version(), tuple(reports), timed, figures)
+
+
+def _figures(
+    artifact: Artifact, parts: Sequence[tuple[Scores, Sequence[Example]]], first: Report
+) -> dict[str, str]:
+    curves_of = {
+        f"draw {number + 1}" if len(parts) > 1 else "router": (scores.rank, evaluation.gains(rows))
+        for number, (scores, rows) in enumerate(parts)
+    }
+    scores, rows = parts[0]
+    better = (evaluation.gains(rows) > 0).astype(float)
+    note = f", debiased ECE {first.ece_debiased:.3f}"
+    found = {
+        "curve": plots.call_performance(curves_of),
+        "calibration": plots.calibration(scores.probability, better, note),
+    }
+    model = artifact.pairs.get(rows[0].pair)
+    same = [row.pair == rows[0].pair for row in rows]
+    if model is not None and all(same):
+        now = evaluation.score(artifact, rows).rank.tolist()
+        found["drift"] = plots.score_drift(model.quantiles, now)
+    return found
 
 
 def _timed(artifact: Artifact, rows: Sequence[Example], clock: Callable[[], float]) -> float:
-    difficulty = Difficulty(artifact, rows[0].weak, rows[0].strong)
+    difficulty = Difficulty(artifact, rows[0].weak, rows[0].strong, find()[0])
     views = [row.view for row in rows[:_TIMED] if row.view.parts]
     if not views:
         return float("nan")
     started = clock()
     for view in views:
-        difficulty.judge(extract(view), view)
+        difficulty.score(view)
     return (clock() - started) / len(views) * 1e6
 
 

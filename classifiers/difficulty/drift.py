@@ -59,6 +59,14 @@ def ks_limit(n: int, m: int, alpha: float) -> float:
     return sqrt(-log(alpha / 2) / 2 * (n + m) / (n * m))
 
 
+def compare(
+    reference: Sequence[float], values: Sequence[float], series: str = "score", alpha: float = ALPHA
+) -> Drift:
+    """Both statistics of one test of `values` against a sorted or unsorted `reference`."""
+    ordered = sorted(reference)
+    return _compared(series, 1, ordered, _cuts(ordered), values, alpha)
+
+
 class DriftWatch:
     """Compares full windows of each series with its reference sample.
 
@@ -97,22 +105,38 @@ class DriftWatch:
     def _refer(self, series: str, values: Sequence[float]) -> None:
         ordered = sorted(values)
         self._reference[series] = ordered
-        cuts = {ordered[len(ordered) * i // BINS] for i in range(1, BINS)} if ordered else set()
-        self._edges[series] = sorted(cuts)
+        self._edges[series] = _cuts(ordered)
 
     def _test(self, series: str, seen: Sequence[float]) -> Drift | None:
         number = self._tests[series] = self._tests.get(series, 0) + 1
         # Half of the size for each of the two statistics.
         alpha = self._alpha * 6 / (pi * number) ** 2 / 2
-        reference, edges = self._reference[series], self._edges[series]
-        n, m = len(reference), len(seen)
-        found = Drift(
-            series, number,
-            psi(_histogram(reference, edges), _histogram(seen, edges)),
-            psi_limit(max(len(edges) + 1, 2), n, m, alpha),
-            ks(reference, seen), ks_limit(n, m, alpha),
+        found = _compared(
+            series, number, self._reference[series], self._edges[series], seen, alpha
         )  # fmt: skip
         return found if found.psi > found.psi_limit or found.ks > found.ks_limit else None
+
+
+def _cuts(ordered: Sequence[float]) -> list[float]:
+    cuts = {ordered[len(ordered) * i // BINS] for i in range(1, BINS)} if ordered else set()
+    return sorted(cuts)
+
+
+def _compared(
+    series: str,
+    number: int,
+    reference: Sequence[float],
+    edges: Sequence[float],
+    seen: Sequence[float],
+    alpha: float,
+) -> Drift:
+    n, m = len(reference), len(seen)
+    return Drift(
+        series, number,
+        psi(_histogram(reference, edges), _histogram(seen, edges)),
+        psi_limit(max(len(edges) + 1, 2), n, m, alpha),
+        ks(reference, seen), ks_limit(n, m, alpha),
+    )  # fmt: skip
 
 
 def _histogram(values: Sequence[float], edges: Sequence[float]) -> list[int]:

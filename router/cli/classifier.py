@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import functools
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import ParamSpec, TypeVar
 
 import click
 
+from router.cli.progress import following
 from router.cli.shown import json_option, print_json, print_table
 
 P = ParamSpec("P")
@@ -21,6 +22,8 @@ _PAIR = click.option("--pair", metavar="WEAK:STRONG", help="The two models to ch
 _MODEL = click.option("--model", metavar="FILE", type=_FILE, help="Not the artifact shipped.")
 _OUTPUT = click.option("--output", metavar="FILE", type=_FILE, required=True,
                        help="Where the new artifact goes.")  # fmt: skip
+_PLOTS = click.option("--plots", metavar="FOLDER", type=click.Path(path_type=Path, file_okay=False),
+                      help="Draw SVG figures into this folder.")  # fmt: skip
 _NAME = click.option("--name", default="local", show_default=True, help="The artifact's name.")
 
 
@@ -57,10 +60,16 @@ def command() -> None:
 @_PAIR
 @_MODEL
 @click.option("--labels", type=click.IntRange(1), help="Measure with so many labels of the pair.")
+@_PLOTS
 @json_option
 @_failing
 def evaluate(
-    files: tuple[Path, ...], pair: str | None, model: Path | None, labels: int | None, as_json: bool
+    files: tuple[Path, ...],
+    pair: str | None,
+    model: Path | None,
+    labels: int | None,
+    plots: Path | None,
+    as_json: bool,
 ) -> None:
     """Measure on labelled rows: how much of the quality gap is kept at which share of calls.
 
@@ -72,8 +81,10 @@ def evaluate(
     """  # noqa: D301
     from classifiers.difficulty import commands
 
-    found = commands.evaluate(files, pair, labels, model or commands.SHIPPED).as_json()
-    _show("evaluation", found, as_json)
+    with following() as told:
+        found = commands.evaluate(files, pair, labels, model or commands.SHIPPED, told=told)
+    _draw(plots, found.figures)
+    _show("evaluation", found.as_json(), as_json)
 
 
 @command.command("train")
@@ -92,8 +103,8 @@ def train(files: tuple[Path, ...], output: Path, name: str, prior: bool, as_json
     """
     from classifiers.difficulty import commands
 
-    tell = lambda text: click.echo(text, err=True)  # noqa: E731
-    version = commands.train(files, output, name, prior, tell)
+    with following() as told:
+        version = commands.train(files, output, name, prior, lambda pair: told(pair, 0, 1))
     _show("trained", {"version": version, "output": str(output)}, as_json)
 
 
@@ -128,9 +139,17 @@ def calibrate(
 @click.argument("used", type=_FILE)
 @_ROWS
 @click.option("--activate", is_flag=True, help="Fail unless the new one is better for sure.")
+@_PLOTS
 @json_option
 @_failing
-def compare(new: Path, used: Path, files: tuple[Path, ...], activate: bool, as_json: bool) -> None:
+def compare(
+    new: Path,
+    used: Path,
+    files: tuple[Path, ...],
+    activate: bool,
+    plots: Path | None,
+    as_json: bool,
+) -> None:
     """Compare a NEW artifact with the one in USED on rows that neither has seen.
 
     Exit codes: 0 compared, 1 not better (with --activate) or unusable, 2 usage.
@@ -138,13 +157,15 @@ def compare(new: Path, used: Path, files: tuple[Path, ...], activate: bool, as_j
     from classifiers.difficulty import commands
 
     found = commands.compare(new, used, files, activate)
+    _draw(plots, found.figures)
     _show("difference", {"value": found.value, "low": found.low, "high": found.high}, as_json)
 
 
 @command.command("card")
 @_MODEL
+@_PLOTS
 @_failing
-def card(model: Path | None) -> None:
+def card(model: Path | None, plots: Path | None) -> None:
     """Print the model card, in Markdown.
 
     Exit codes: 0 printed, 1 the artifact can't be read.
@@ -152,6 +173,8 @@ def card(model: Path | None) -> None:
     from classifiers.difficulty import commands
 
     click.echo(commands.card(model or commands.SHIPPED))
+    if plots is not None:
+        _draw(plots, commands.card_figures(model or commands.SHIPPED))
 
 
 @command.command("compile")
@@ -167,6 +190,15 @@ def compile_scorer(as_json: bool) -> None:
     from router.compiling import build
 
     _show("compiled", {"library": str(build())}, as_json)
+
+
+def _draw(folder: Path | None, figures: Mapping[str, str]) -> None:
+    if folder is None:
+        return
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, text in figures.items():
+        (folder / f"{name}.svg").write_text(text, encoding="utf-8")
+        click.echo(f"drawn: {folder / name}.svg", err=True)
 
 
 def _show(title: str, found: dict[str, object], as_json: bool) -> None:

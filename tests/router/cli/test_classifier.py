@@ -108,3 +108,19 @@ def test_an_artifact_that_is_none_fails(domicile: Domicile, tmp_path: Path) -> N
 def test_usage(domicile: Domicile) -> None:
     assert domicile("classifier", "evaluate").code == 2
     assert domicile("classifier", "train", "rows.jsonl").code == 2
+
+
+def test_figures_are_drawn_where_asked(domicile: Domicile, tmp_path: Path, trained: Path) -> None:
+    held = rows(tmp_path / "test.jsonl", 300, "test", 2)
+    folder = tmp_path / "new" / "figures"
+    ran = domicile("classifier", "evaluate", held, "--model", trained, "--plots", folder, "--json")
+    assert ran.code == 0
+    assert {path.name for path in folder.iterdir()} == {"curve.svg", "calibration.svg", "drift.svg"}
+    assert f"APGR {float(str(ran.json['apgr'])):.3f}" in (folder / "curve.svg").read_text()
+    again = tmp_path / "card"
+    assert domicile("classifier", "card", "--model", trained, "--plots", again).code == 0
+    assert {path.name for path in again.iterdir()} == {"bound.svg", "calibration.svg"}
+    both = tmp_path / "both"
+    ran = domicile("classifier", "compare", trained, trained, held, "--plots", both, "--json")
+    assert ran.code == 0
+    assert {path.name for path in both.iterdir()} == {"curve.svg", "drift.svg"}
