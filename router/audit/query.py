@@ -6,6 +6,7 @@ first. DuckDB and pyarrow are the optional extra `reports`.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from itertools import islice
 from operator import attrgetter
@@ -107,19 +108,55 @@ def ask(path: Path, question: Question, progress: Progress = lambda _: None) -> 
     Raises:
         QueryUnavailable, QueryRefused. LineInvalid, while rows are read.
     """
-    duckdb, arrow = _library("duckdb"), _library("pyarrow")
-    connection = duckdb.connect(":memory:")
     files = parquet_files(path)
-    if files:
-        connection.execute("SET preserve_insertion_order = false")
-        source = f"read_parquet([{', '.join(_quoted(one) for one in files)}])"
-    elif Folder(path).log_ids():
-        connection.register("log", _reader(arrow, rows(Folder(path), progress)))
-        source = "log"
-    else:
+    if not files and Folder(path).log_ids():
+        return ask_rows(rows(Folder(path), progress), question)
+    if not files:
         raise QueryRefused(f"`{path}` holds neither a log nor Parquet files")
-    text, values = statement(question, source)
-    return _answer(connection, text, values)
+    connection = _library("duckdb").connect(":memory:")
+    connection.execute("SET preserve_insertion_order = false")
+    source = f"read_parquet([{', '.join(_quoted(one) for one in files)}])"
+    return _answer(connection, *statement(question, source))
+
+
+def ask_rows(found: Iterable[Row], question: Question) -> Table:
+    """Ask rows from elsewhere. Raises as `ask` does."""
+    duckdb, arrow = _library("duckdb"), _library("pyarrow")
+    connection, rows_read = duckdb.connect(":memory:"), _Remembering(found)
+    connection.register("log", _reader(arrow, rows_read))
+    with rows_read.own_words(duckdb.Error):
+        table = _answer(connection, *statement(question, "log"))
+
+    def batches() -> Iterator[list[tuple[object, ...]]]:
+        with rows_read.own_words(duckdb.Error):
+            yield from table.batches
+
+    return Table(table.columns, batches())
+
+
+class _Remembering:
+    """Rows, and the error they ended with: DuckDB would tell it with a traceback in its message."""
+
+    def __init__(self, found: Iterable[Row]) -> None:
+        self._found = found
+        self._error: AuditError | None = None
+
+    def __iter__(self) -> Iterator[Row]:
+        try:
+            yield from self._found
+        except AuditError as error:
+            self._error = error
+            raise
+
+    @contextmanager
+    def own_words(self, kind: type[Exception]) -> Iterator[None]:
+        """Raise the error that rows ended with instead of what was made of it."""
+        try:
+            yield
+        except kind:
+            if self._error is not None:
+                raise self._error from None
+            raise
 
 
 def parquet_files(path: Path) -> list[Path]:

@@ -2,30 +2,29 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from router.cli.audit_source import answered, progress
 from router.cli.failing import failing
 from router.cli.shown import print_table
 
 if TYPE_CHECKING:
     from router.audit.query import Table
-    from router.audit.rows import Progress
 
-_SOURCE = click.Path(path_type=Path)
 _FORMATS = ("table", "json", "csv", "parquet")
 _SHOWN = ("time", "tenant", "attributes", "model", "outcome", "endpoint", "places", "rules")
 _MOST = 200
 
 
 @click.command("query")
-@click.argument("source", metavar="DIR|PARQUET", type=_SOURCE)
+@click.argument("source", metavar="DIR|PARQUET|s3://BUCKET/PREFIX")
+@click.option("--region", metavar="REGION", help="Of the bucket, as `aws:eu-central-1`.")
+@click.option("--s3-api", "api", metavar="URL", help="Another S3 API than AWS's own.")
 @click.option("--since", metavar="TIME", help="From this time on, as 2026-11-01 or with a time.")
 @click.option("--until", metavar="TIME", help="Before this time.")
 @click.option("--tenant", metavar="NAME")
@@ -43,7 +42,7 @@ _MOST = 200
 @click.option("--out", metavar="FILE", type=click.Path(path_type=Path, dir_okay=False))
 @failing
 def query(
-    source: Path,
+    source: str,
     attributes: tuple[str, ...],
     limit: int | None,
     shape: str,
@@ -58,12 +57,15 @@ def query(
       domicile audit query /var/lib/domicile/log --tenant clinic --attr data_class=health
       domicile audit query requests.parquet --by tenant,places --since 2026-11-01
       domicile audit query log --outcome no_endpoint_inside_boundary --format csv --out no.csv
+      domicile audit query s3://acme-log-eu/ --region aws:eu-central-1 --tenant clinic --json
 
     \b
+    In a bucket: the Parquet files below the prefix, or else the sealed segments there, brought
+    here one at a time; keys come from the environment or the machine's role.
     JSON is one line per request. A table shows 200 rows unless `--limit` says otherwise.
     Exit codes: 0 asked, 1 it can't be read, or DuckDB is not installed, 2 usage.
     """  # noqa: D301
-    from router.audit.query import Question, ask
+    from router.audit.query import Question
 
     shape = "json" if as_json else shape
     if shape == "parquet" and out is None:
@@ -83,8 +85,7 @@ def query(
         by=tuple(one.strip() for one in (asked["by"] or "").split(",") if one.strip()),
         limit=most,
     )
-    with progress(source) as told:
-        table = ask(source, question, told)
+    with answered(source, question, asked["region"], asked["api"]) as table:
         _write(table, shape, out, most)
 
 
@@ -146,23 +147,6 @@ def instant(option: str, text: str | None) -> int | None:
             f"`{option} {text}`: write a time as 2026-11-01 or 2026-11-01T12:00:00Z"
         ) from None
     return round((found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp() * 1e6)
-
-
-@contextmanager
-def progress(source: Path) -> Iterator[Progress]:
-    """A bar on standard error, while segments are read at a terminal."""
-    if not sys.stderr.isatty() or not source.is_dir():
-        yield lambda _: None
-        return
-    from rich.console import Console
-    from rich.progress import Progress as Bar
-
-    from router.audit.layout import Folder
-    from router.audit.rows import size
-
-    with Bar(console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("reading segments", total=size(Folder(source)) or None)
-        yield lambda done: bar.advance(task, done)
 
 
 def _write(table: Table, shape: str, out: Path | None, most: int) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from router.cli.audit_keys import public_key
-from router.cli.audit_query import progress as bar
+from router.cli.audit_source import progress as bar
 from router.cli.failing import failing
 from router.cli.shown import json_option, print_json
 

@@ -81,3 +81,17 @@ def test_events_for_other_systems(
     assert ran.out.startswith(f"audit export: {len(lines)} events")
     assert sum("eu-1/" in line for line in lines) == len(lines) >= 5
     assert domicile(*words).code == 1, "nothing is written over"
+
+
+def test_a_line_that_can_not_be_read_is_told_in_one_line(
+    domicile: Domicile, filled: LogBox
+) -> None:
+    [segment] = (filled.folder / "eu-1" / "segments").glob("*.jsonl")
+    data = segment.read_bytes().splitlines(keepends=True)
+    segment.write_bytes(b"".join([*data[:6], b"nonsense\n", *data[7:]]))
+    for words in (("--json",), ("--by", "tenant"), ()):
+        ran = domicile("audit", "query", filled.folder, *words)
+        assert ran.code == 1
+        assert ran.err.startswith("error: ")
+        assert "Traceback" not in ran.err
+        assert len(ran.err.splitlines()) == 1

@@ -78,6 +78,12 @@ async def test_a_log_is_sealed_restored_and_replayed(
     assert ran.json["not_immutable"] == []
     decisions = [one for one in every(Folder(copy)) if one.kind == "decision"]
     assert decisions
+    asked = domicile(
+        "audit", "query", "s3://acme-log/eu/", "--region", "aws:eu-central-1", "--s3-api", s3.url,
+        "--tenant", "clinic", "--json", env=CREDENTIALS,
+    )  # fmt: skip
+    assert asked.code == 0, asked.err
+    assert len(asked.out.splitlines()) == len(decisions)
     replayer = Replayer(Folder(copy))
     assert not any(replayer.replay(one).differences for one in decisions)
 

@@ -1,0 +1,47 @@
+"""`audit query` over a bucket in memory. Against a real S3 API: `tests/router/storage`."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.router.audit.logbox import LogBox
+from tests.router.audit.sealable import fill, sealer
+from tests.router.audit.shelf import Shelf
+from tests.router.cli.conftest import Domicile
+
+
+@pytest.fixture
+async def shelf(box: LogBox, monkeypatch: pytest.MonkeyPatch) -> Shelf:
+    await fill(box)
+    shelf = Shelf()
+    list(sealer(box, shelf).run())
+    monkeypatch.setattr("router.audit.anchors.s3.S3Objects", lambda client, bucket: shelf)
+    return shelf
+
+
+def test_a_bucket_is_asked_like_a_folder(domicile: Domicile, box: LogBox, shelf: Shelf) -> None:
+    words = ("--outcome", "ok", "--json")
+    there = domicile("audit", "query", "s3://b/logs/", "--region", "aws:eu-central-1", *words)
+    assert there.code == 0, there.err
+    here = domicile("audit", "query", box.folder, *words)
+    rows = [json.loads(line) for line in there.out.splitlines()]
+    assert rows
+    assert rows == [json.loads(line) for line in here.out.splitlines()][: len(rows)]
+
+
+@pytest.mark.parametrize(
+    ("source", "region", "code"),
+    [
+        ("s3://b/logs/", "", 2),
+        ("s3:///logs/", "aws:eu-central-1", 2),
+        ("s3://b/other/", "aws:eu-central-1", 1),
+        ("s3://b/logs/", "gcp:europe-west3", 1),
+    ],
+)
+def test_what_can_not_be_asked(
+    domicile: Domicile, shelf: Shelf, source: str, region: str, code: int
+) -> None:
+    more = ("--region", region) if region else ()
+    assert domicile("audit", "query", source, *more, "--json").code == code
