@@ -54,7 +54,7 @@ class Condition(ABC):
         """Its truth for this request; `candidate=None` leaves the candidate unknown."""
 
     @abstractmethod
-    def leaves(self) -> Iterator[Is | CandidateIs]:
+    def leaves(self) -> Iterator[Comparison]:
         """Every comparison in it."""
 
     @abstractmethod
@@ -62,12 +62,37 @@ class Condition(ABC):
         """One line, as in `data_class: health`."""
 
 
+class Comparison(Condition):
+    """Whether what is looked at has one of `values`; `subject` says what that is."""
+
+    __slots__ = ()
+    values: frozenset[str]
+
+    @property
+    @abstractmethod
+    def subject(self) -> str:
+        """The attribute's or the candidate's word."""
+
+    @override
+    def leaves(self) -> Iterator[Comparison]:
+        yield self
+
+    @override
+    def describe(self) -> str:
+        return f"{self.subject}: {_listed(self.values)}"
+
+
 @dataclass(frozen=True, slots=True)
-class Is(Condition):
+class Is(Comparison):
     """One of `values` is among the attribute's values."""
 
     attribute: str
     values: frozenset[str]
+
+    @property
+    @override
+    def subject(self) -> str:
+        return self.attribute
 
     @property
     @override
@@ -78,21 +103,18 @@ class Is(Condition):
     def truth(self, facts: Attributes, candidate: Candidate | None) -> Truth:
         return facts[self.attribute].has_any(self.values)
 
-    @override
-    def leaves(self) -> Iterator[Is | CandidateIs]:
-        yield self
-
-    @override
-    def describe(self) -> str:
-        return f"{self.attribute}: {_listed(self.values)}"
-
 
 @dataclass(frozen=True, slots=True)
-class CandidateIs(Condition):
+class CandidateIs(Comparison):
     """The candidate's `served_model`, `provider` or `tier` is one of `values`."""
 
     key: str
     values: frozenset[str]
+
+    @property
+    @override
+    def subject(self) -> str:
+        return self.key
 
     @property
     @override
@@ -105,18 +127,10 @@ class CandidateIs(Condition):
             return Truth.UNKNOWN
         return Truth.TRUE if candidate.get(self.key) in self.values else Truth.FALSE
 
-    @override
-    def leaves(self) -> Iterator[Is | CandidateIs]:
-        yield self
-
-    @override
-    def describe(self) -> str:
-        return f"{self.key}: {_listed(self.values)}"
-
 
 @dataclass(frozen=True, slots=True)
-class AllOf(Condition):
-    """Every part holds; without parts it always does."""
+class _Several(Condition):
+    """Conditions put together."""
 
     parts: tuple[Condition, ...] = ()
 
@@ -126,42 +140,38 @@ class AllOf(Condition):
         return any(part.needs_candidate for part in self.parts)
 
     @override
+    def leaves(self) -> Iterator[Comparison]:
+        for part in self.parts:
+            yield from part.leaves()
+
+    def _joined(self, word: str) -> str:
+        return f" {word} ".join(f"({part.describe()})" for part in self.parts)
+
+
+@dataclass(frozen=True, slots=True)
+class AllOf(_Several):
+    """Every part holds; without parts it always does."""
+
+    @override
     def truth(self, facts: Attributes, candidate: Candidate | None) -> Truth:
         return min((p.truth(facts, candidate) for p in self.parts), default=Truth.TRUE)
 
     @override
-    def leaves(self) -> Iterator[Is | CandidateIs]:
-        for part in self.parts:
-            yield from part.leaves()
-
-    @override
     def describe(self) -> str:
-        return " and ".join(f"({p.describe()})" for p in self.parts) or "always"
+        return self._joined("and") or "always"
 
 
 @dataclass(frozen=True, slots=True)
-class AnyOf(Condition):
+class AnyOf(_Several):
     """At least one part holds; without parts none does."""
-
-    parts: tuple[Condition, ...]
-
-    @property
-    @override
-    def needs_candidate(self) -> bool:
-        return any(part.needs_candidate for part in self.parts)
 
     @override
     def truth(self, facts: Attributes, candidate: Candidate | None) -> Truth:
         return max((p.truth(facts, candidate) for p in self.parts), default=Truth.FALSE)
 
     @override
-    def leaves(self) -> Iterator[Is | CandidateIs]:
-        for part in self.parts:
-            yield from part.leaves()
-
-    @override
     def describe(self) -> str:
-        return " or ".join(f"({p.describe()})" for p in self.parts) or "never"
+        return self._joined("or") or "never"
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,7 +190,7 @@ class Not(Condition):
         return Truth(2 - self.part.truth(facts, candidate))
 
     @override
-    def leaves(self) -> Iterator[Is | CandidateIs]:
+    def leaves(self) -> Iterator[Comparison]:
         return self.part.leaves()
 
     @override
@@ -191,7 +201,7 @@ class Not(Condition):
 ALWAYS: Final = AllOf()
 
 
-def negated_leaves(condition: Condition, under: bool = False) -> Iterator[Is | CandidateIs]:
+def negated_leaves(condition: Condition, under: bool = False) -> Iterator[Comparison]:
     """Every comparison that stands under a `not`: none of them may be over a claimable one."""
     if isinstance(condition, Not):
         yield from negated_leaves(condition.part, under=True)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from policies.attributes import State
-from policies.conditions import AllOf, CandidateIs, Condition, Is, Not
+from policies.conditions import AllOf, Comparison, Condition, Is, Not
 
 
 @dataclass(slots=True)
@@ -96,7 +96,7 @@ def necessary(condition: Condition) -> Iterator[tuple[str, frozenset[str], bool]
 def is_plain(condition: Condition) -> bool:
     """Whether the necessary comparisons (and comparisons of the candidate) are all there is."""
     return all(
-        isinstance(part, Is | CandidateIs)
-        or (isinstance(part, Not) and isinstance(part.part, Is | CandidateIs))
+        isinstance(part, Comparison)
+        or (isinstance(part, Not) and isinstance(part.part, Comparison))
         for part in _parts(condition)
     )

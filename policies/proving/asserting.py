@@ -6,7 +6,7 @@ each eligible one is what is left: so every eligible endpoint counts.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from policies.model import Policy
 from policies.proving.examples import (
@@ -17,10 +17,8 @@ from policies.proving.examples import (
     smallest,
 )
 from policies.proving.logic import holds
-from policies.proving.reach import Reach
-from policies.proving.requests import Requests
+from policies.proving.reach import Judging
 from policies.proving.spots import Spot
-from policies.proving.truths import Truths
 from policies.statements import Statement
 from regions.countries import Countries
 from regions.places import PlaceSet
@@ -49,16 +47,8 @@ def _outside(statement: Statement, spot: Spot, now: float) -> Iterator[tuple[str
             yield "operated", Countries(left).codes
 
 
-class Asserting:
+class Asserting(Judging):
     """Judges statements about one policy at one time."""
-
-    def __init__(
-        self, requests: Requests, truths: Truths, reach: Reach, spots: Sequence[Spot]
-    ) -> None:
-        self._requests = requests
-        self._truths = truths
-        self._reach = reach
-        self._spots = spots
 
     def broken(self, statement: Statement) -> CounterExample | None:
         """The smallest counter-example; `None`: there is none.

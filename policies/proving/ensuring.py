@@ -23,23 +23,14 @@ from policies.proving.examples import (
     in_force,
     smallest,
 )
-from policies.proving.reach import Reach
-from policies.proving.requests import Request, Requests
+from policies.proving.reach import Judging
+from policies.proving.requests import Request
 from policies.proving.spots import Spot, losses
-from policies.proving.truths import Truths
 from policies.statements import Ensure
 
 
-class Ensuring:
-    """Judges availability statements about one policy at one time."""
-
-    def __init__(
-        self, requests: Requests, truths: Truths, reach: Reach, spots: Sequence[Spot]
-    ) -> None:
-        self._requests = requests
-        self._truths = truths
-        self._reach = reach
-        self._spots = [spot for spot in spots if spot.is_plain]
+class Ensuring(Judging):
+    """Judges availability statements about one policy at one time; plain calls only."""
 
     def broken(self, ensure: Ensure) -> CounterExample | None:
         """The smallest counter-example; `None`: there is none.
@@ -71,7 +62,7 @@ class Ensuring:
 
     def _spots_of(self, model: Model) -> Iterator[Spot]:
         for spot in self._spots:
-            if spot.endpoint.name in model.tiers.get(spot.candidate.tier, ()):
+            if spot.is_plain and spot.endpoint.name in model.tiers.get(spot.candidate.tier, ()):
                 yield spot
 
     def _serves(self, spot: Spot, model: Model) -> int:

@@ -6,7 +6,7 @@ applies excludes it, so only the rules' distinct effects matter, not how many ru
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterator, Sequence
 from itertools import combinations
 from typing import NamedTuple
 
@@ -40,6 +40,18 @@ def effects_of(rule: Rule, now: float) -> Iterator[Effect]:
         yield Effect("require", name=name)
     for one in rule.obligations:
         yield Effect("obligation", obligation=one)
+
+
+class Judging:
+    """What statements about one policy are judged with, at one time."""
+
+    def __init__(
+        self, requests: Requests, truths: Truths, reach: Reach, spots: Sequence[Spot]
+    ) -> None:
+        self._requests = requests
+        self._truths = truths
+        self._reach = reach
+        self._spots = spots
 
 
 class Reach:

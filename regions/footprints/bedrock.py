@@ -111,11 +111,8 @@ def needs_profile(model: str, source: str, facts: BedrockFacts) -> bool:
 
 def describe(draft: Draft) -> None:
     """A call of the bedrock-runtime host of the endpoint's source region."""
-    source = draft.own_region("aws")
-    facts = draft.catalog.bedrock
-    identifier = read_identifier(draft.endpoint.model, facts)
+    identifier, source = _named(draft)
     if source is None:
-        draft.operated_by("aws", (), open_ended=True)
         return
     if source.provider != "aws":
         draft.process_unknown(f"`source: {source.id}` is not a region of AWS")
@@ -125,13 +122,18 @@ def describe(draft: Draft) -> None:
     _finish(draft, source)
 
 
-def describe_mantle(draft: Draft) -> None:
-    """A call of the bedrock-mantle host: its region only; profiles don't exist there."""
+def _named(draft: Draft) -> tuple[Identifier, Region | None]:
+    """What is called, and from where; without a source region nothing else can be said."""
     source = draft.own_region("aws")
-    facts = draft.catalog.bedrock
-    identifier = read_identifier(draft.endpoint.model, facts)
     if source is None:
         draft.operated_by("aws", (), open_ended=True)
+    return read_identifier(draft.endpoint.model, draft.catalog.bedrock), source
+
+
+def describe_mantle(draft: Draft) -> None:
+    """A call of the bedrock-mantle host: its region only; profiles don't exist there."""
+    identifier, source = _named(draft)
+    if source is None:
         return
     if identifier.form is not Form.BARE:
         draft.process_unknown(

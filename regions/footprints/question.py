@@ -72,7 +72,7 @@ class Answer:
 
 
 def question(
-    selector: str,
+    about: str | Endpoint,
     catalog: Catalog,
     at: float,
     within: str | None = None,
@@ -80,7 +80,7 @@ def question(
     operated_by: str | None = None,
     call: Call = PLAIN_CALL,
 ) -> Answer:
-    """The footprint of what a selector names, judged on the axes asked about.
+    """The footprint of an endpoint, or of what a selector names, judged on the axes asked about.
 
     Args:
         at: the time for which facts must not have aged, in seconds since the epoch.
@@ -90,20 +90,7 @@ def question(
         SelectorError: the selector can't be read.
         BoundaryError: a boundary can't be read.
     """
-    endpoint = parse_selector(selector)
-    return judge(endpoint, catalog, at, within, retain_within, operated_by, call)
-
-
-def judge(
-    endpoint: Endpoint,
-    catalog: Catalog,
-    at: float,
-    within: str | None = None,
-    retain_within: str | None = None,
-    operated_by: str | None = None,
-    call: Call = PLAIN_CALL,
-) -> Answer:
-    """`question` about an endpoint that is already built."""
+    endpoint = parse_selector(about) if isinstance(about, str) else about
     found = footprint(endpoint, call, catalog, at)
     judgements = []
     if within is not None:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from regions.catalog import Catalog
-from regions.footprints.question import Answer, Verdict, judge
+from regions.footprints.question import Answer, Verdict, question
 from regions.model import Axis
 from router.assess.deployments import called
 from router.assess.litellm import EVERY_GROUP, Bystander, Deployment, Fallback, LiteLLM
@@ -115,7 +115,7 @@ def assess(config: LiteLLM, catalog: Catalog, bounds: Bounds) -> Assessment:
 
 def _route(deployment: Deployment, config: LiteLLM, catalog: Catalog, bounds: Bounds) -> Route:
     found = called(deployment, config.environment)
-    answer = judge(
+    answer = question(
         found.endpoint,
         catalog,
         bounds.at,

@@ -112,6 +112,17 @@ def test_a_fact_too_old_at_the_time_asked_about_is_unknown(domicile: Domicile) -
     assert "a check of this fact within" in str(ran.json["missing"])
 
 
+def test_facts_too_old_are_named_one_by_one(domicile: Domicile) -> None:
+    selector = SONNET.format("eu", "eu-central-1")
+    ran = domicile("footprint", selector, "--at", "2031-01-01")
+    aged = [line for line in ran.out.splitlines() if line.startswith("too old since ")]
+    assert any(
+        "profile eu.anthropic.claude-sonnet-4-6 from eu-central-1 runs in" in a for a in aged
+    )
+    assert any("Amazon Web Services" in one for one in aged), "operators age as well"
+    assert "too old" not in domicile("footprint", selector, "--at", "2026-12-01").out
+
+
 def test_several_selectors_are_compared_and_the_worst_decides(domicile: Domicile) -> None:
     eu, everywhere = SONNET.format("eu", "eu-west-1"), SONNET.format("global", "eu-west-1")
     ran = domicile("footprint", eu, everywhere, "--within", "EU")
