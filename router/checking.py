@@ -89,12 +89,22 @@ def check(path: Path, environment: Mapping[str, str], now: float) -> Checked:
 def _judged(snapshot: Snapshot, settings: tuple[Setting, ...], base: Path, now: float) -> Checked:
     """7 to 9."""
     loaded = Loaded(snapshot.policy, snapshot.catalog)
-    findings: list[Finding] = []
+    findings: list[Finding] = list(_immutable(snapshot.config))
     problems = list(_tried(lambda: findings.extend(lint(loaded, now, stores(snapshot.config)))))
     problems += _tried(lambda: findings.extend(_proved(loaded, snapshot.config, now)))
     problems += _tried(lambda: findings.extend(_tested(loaded, snapshot.config, base)))
     problems += [str(one) for one in findings if one.severity is Severity.ERROR]
     return Checked(tuple(problems), settings, snapshot, tuple(findings))
+
+
+def _immutable(config: Config) -> Iterator[Finding]:
+    """7. Whoever may bypass GOVERNANCE, as an account's administrators, may delete the evidence."""
+    if config.log.seal is not None and config.log.seal.mode == "GOVERNANCE":
+        message = (
+            "`log.seal.mode: GOVERNANCE` is not immutable: a permission and a header, which the "
+            "console sends by itself, delete sealed records; use COMPLIANCE"
+        )
+        yield Finding(Severity.WARNING, "seal_not_immutable", message)
 
 
 def _proved(loaded: Loaded, config: Config, now: float) -> Iterator[Finding]:
