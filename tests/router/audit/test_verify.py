@@ -1,7 +1,5 @@
 import os
 import shutil
-from collections import Counter
-from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 
@@ -16,35 +14,18 @@ from router.audit.note import Signer, load_signer, parse_checkpoint
 from router.audit.receipt import Receipt
 from router.audit.roster import append_roster, read_roster
 from router.audit.tree import leaf_hash
-from router.audit.verdict import Anchor, Verdict
+from router.audit.verdict import Verdict
 from router.audit.verify import verify
-from tests.router.audit.faults import Fault, Vandal
+from tests.router.audit.damage import Gallery, caught, damaged, lived
 from tests.router.audit.logbox import LogBox
 
 FAULTS = int(os.environ.get("DOMICILE_AUDIT_FAULTS", "500"))
 CLEAN = int(os.environ.get("DOMICILE_AUDIT_CLEAN", "40"))
 
 
-@dataclass(frozen=True, slots=True)
-class Gallery:
-    """Two logs of one key, several segments each, and everything a client could hold."""
-
-    box: LogBox
-    receipts: list[Receipt]
-    heads: list[str]
-    size: int
-
-
 @pytest.fixture
 async def gallery(tmp_path: Path) -> Gallery:
-    box = LogBox(tmp_path, segment_bytes=3000)
-    receipts = await box.refill(12) + await box.refill(12)
-    await box.refill(10, "us-1")
-    published = (box.folder / "eu-1" / "checkpoints.jsonl").read_bytes().splitlines()
-    heads = [orjson.loads(line)["checkpoint"] for line in published]
-    size = parse_checkpoint(heads[-1]).size
-    assert len(Folder(box.folder).log("eu-1").segments()) >= 3
-    return Gallery(box, receipts, heads, size)
+    return await Gallery.of(tmp_path)
 
 
 def faults_of(verdict: Verdict) -> list[str]:
@@ -65,72 +46,20 @@ def test_clean_logs_are_intact_up_to_any_anchor(gallery: Gallery) -> None:
 
 
 def test_every_single_fault_below_an_anchor_is_found_and_placed(gallery: Gallery) -> None:
-    random = Random(20261129)
-    pristine = gallery.box.folder
-    work = gallery.box.root / "work"
-    seen: Counter[tuple[str, bool]] = Counter()
-    held: list[Anchor] = [*gallery.receipts]
-    held += [parse_checkpoint(text) for text in gallery.heads]
-    for number in range(FAULTS):
-        shutil.rmtree(work, ignore_errors=True)
-        shutil.copytree(pristine, work)
-        anchor = random.choice(held)
-        fault = Vandal(random, work, pristine).one()
-        if unchanged(pristine, work):
-            continue  # a line swapped or spliced with its equal is no fault
-        verdict = verify(work, against=[anchor], public_keys=[gallery.box.key])
-        head = anchor.checkpoint if isinstance(anchor, Receipt) else anchor.text
-        covered = fault.first is None or fault.first < parse_checkpoint(head).size
-        seen[fault.name, covered] += 1
-        judge(number, fault, covered, parse_checkpoint(head).size, verdict)
+    seen = damaged(gallery, Random(20261129), FAULTS)
     assert len({name for name, covered in seen if covered}) == 12
     assert sum(count for (_, covered), count in seen.items() if covered) > FAULTS / 3
 
 
-def judge(number: int, fault: Fault, covered: bool, size: int, verdict: Verdict) -> None:
-    said = (number, fault, size, [str(finding) for finding in verdict.all_findings])
-    if covered:
-        assert not verdict.ok, said
-    elif fault.name != "sidecar":
-        assert all(finding.place.index >= size for finding in verdict.all_findings), said
-        log = next(log for log in verdict.logs if log.log == "eu-1")
-        assert log.tail or log.torn or fault.first == size, said
-    if covered and fault.first is not None:
-        places = [f.place for f in verdict.all_findings if f.place.index >= 0]
-        assert min(place.index for place in places) == fault.first, said
-        assert all(place.log == "eu-1" for place in places), said
-
-
-def unchanged(one: Path, other: Path) -> bool:
-    def content(folder: Path) -> dict[str, bytes]:
-        files = [path for path in folder.rglob("*") if path.is_file()]
-        return {str(path.relative_to(folder)): path.read_bytes() for path in files}
-
-    return content(one) == content(other)
-
-
 @pytest.mark.parametrize("seed", range(CLEAN))
 async def test_clean_logs_raise_no_alarm(tmp_path: Path, seed: int) -> None:
-    """Random lives of logs: sizes, rotations, restarts, crashes, open requests, heartbeats."""
-    random = Random(seed)
-    box = LogBox(tmp_path, seed=seed, segment_bytes=random.choice([600, 2000, 1 << 20]))
-    held: list[Anchor] = []
-    for _ in range(random.randrange(1, 4)):
-        log = await box.open()
-        for _ in range(random.randrange(8)):
-            held.append(random.choice(await box.request(log)))
-            box.clock.now += random.choice([0, 1, 70, 200, -30])
-            head = await log.tick()
-            held += [head] if head else []
-        if random.random() < 0.5:
-            await log.commit(box.decision(), None)
-        crash = box.copy(tmp_path / "crashed") if random.random() < 0.5 else None
-        await log.close()
-        if crash:
-            shutil.rmtree(box.folder)
-            crash.rename(box.folder)
-        verdict = verify(box.folder, against=held, public_keys=[box.key])
-        assert verdict.ok, verdict.all_findings
+    verdict = await lived(tmp_path, seed)
+    assert verdict.ok, verdict.all_findings
+
+
+@pytest.mark.parametrize("seed", range(8))
+async def test_a_key_holder_is_caught_by_whoever_holds_something(tmp_path: Path, seed: int) -> None:
+    await caught(tmp_path, seed)
 
 
 def forged(gallery: Gallery) -> Path:
