@@ -122,6 +122,9 @@ def _of_fleet(config: EndpointConfig, path: Path) -> dict[str, str]:
             found[f"capacity_{name}"] = str(value)
     if probe is not None:
         found["probe"] = probe
+    if config.hedge is not None:
+        found["hedge_after"] = str(config.hedge.after)
+        found["hedge_at_most"] = str(config.hedge.at_most)
     return found
 
 

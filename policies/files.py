@@ -14,6 +14,7 @@ from typing import Annotated, Final, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
 _UNITS: Final[Mapping[str, float]] = {
+    "ms": 0.001,
     "s": 1.0,
     "m": 60.0,
     "min": 60.0,
@@ -171,9 +172,18 @@ class GradingConfig(Strict):
     cascade: CascadeConfig | None = None
 
 
+class HedgeConfig(Strict):
+    """A second attempt beside a stream whose first content takes longer than `after`: a time, or
+    `p95` of what is usual at its replica; for `at_most` this share of requests."""
+
+    after: Literal["p95"] | Duration = "p95"
+    at_most: Annotated[float, Field(gt=0, le=0.5)] = 0.05
+
+
 class ModelConfig(Strict):
     """A public model name and its endpoints by tier."""
 
+    hedge: HedgeConfig | None = None
     grade: Literal["off", "observe", "on"] = "observe"
     grading: GradingConfig | None = None
     tiers: Mapping[Literal["small", "medium", "large"], Words]
@@ -234,6 +244,7 @@ class EndpointConfig(BaseModel):
     replicas: ReplicasConfig | None = None
     capacity: CapacityConfig = CapacityConfig()
     probe: Literal["canary", "health", "off"] | None = None
+    hedge: HedgeConfig | None = None
     operate: Words | None = None
     retain: str | None = None
     allow_parameters: Words = ()

@@ -150,6 +150,15 @@ class Grading:
 
 
 @dataclass(frozen=True, slots=True)
+class Hedge:
+    """When a second attempt is made beside one that has no content yet: after seconds, `None` for
+    the 95th percentile of its replica; for at most this share of requests."""
+
+    after: float | None
+    at_most: float
+
+
+@dataclass(frozen=True, slots=True)
 class Model:
     """The public name an application sends, and its endpoints by tier."""
 
@@ -158,6 +167,7 @@ class Model:
     grade: str = "observe"
     mark: Mark | None = None
     grading: Grading = Grading()
+    hedge: Hedge | None = None
 
     @property
     def substitutable(self) -> bool:

@@ -21,13 +21,14 @@ from policies.files import (
     AttributeConfig,
     EndpointConfig,
     GrantConfig,
+    HedgeConfig,
     LimitsConfig,
     ModelConfig,
     TenantConfig,
 )
 from policies.gathered import Entry, Gathered
 from policies.grading import grading_from
-from policies.model import App, Grading, Grant, Limits, Model, Rate, Tenant
+from policies.model import App, Grading, Grant, Hedge, Limits, Model, Rate, Tenant
 from policies.timed import Timed, always, ending
 from policies.written import Errors, Refused, Sets, country_sets, place_sets
 from regions.atlas import Atlas
@@ -204,7 +205,9 @@ class Parts:
             if not any(tiers.values()):
                 self.fail(entry, f"model `{name}` has no endpoint", "tiers")
             grading = self._grading(entry, config)
-            result[name] = Model(name, tiers, config.grade, entry.mark, grading)
+            result[name] = Model(
+                name, tiers, config.grade, entry.mark, grading, _hedge(config.hedge)
+            )
         return result
 
     def _grading(self, entry: Entry, config: ModelConfig) -> Grading:
@@ -321,3 +324,9 @@ def _words_of(written: object) -> Iterator[str]:
     elif isinstance(written, dict):
         for item in written.values():
             yield from _words_of(item)
+
+
+def _hedge(config: HedgeConfig | None) -> Hedge | None:
+    if config is None:
+        return None
+    return Hedge(None if config.after == "p95" else float(config.after), config.at_most)

@@ -24,6 +24,7 @@ from router.eligible import Filter
 from router.errors import RequestError
 from router.exchange import AsgiExchange, Exchange
 from router.grading import Graders
+from router.hedging import Hedges
 from router.idempotency import Idempotency
 from router.live import Live
 from router.load import InFlight
@@ -299,6 +300,7 @@ def _steps(live: Live, transport: Transport, clocks: Clocks) -> TwelveSteps:
         budget,
         live.roles,
         live.silence,
+        Hedges(live.silence),
         balance.in_turn,
         record,
         live.loop_time,

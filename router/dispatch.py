@@ -5,6 +5,7 @@ For every attempt, in this order:
 1. the client is still there and the deadline has not passed;
 2. the decision is still good, and nothing vetoes the endpoint now (law 8);
 3. from the second attempt on: the retry budget allows it, and its entry is durable;
+   so is that of one beside another (see `router.hedging`);
 4. encode, send, and hold the answer's frames until first content.
 
 Before first content the next endpoint of the plan is asked. A request whose fate is unknown
@@ -14,29 +15,28 @@ endpoints, or with `retry_unknown: true`. Stateful calls never are.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from regions.health import HealthBook, Sign
+from regions.health import HealthBook, Sign, Standing
 from router.audit.log import Committed
 from router.errors import RequestError
 from router.framing import Framed, FramedWhole, Passed, framed
 from router.frozen import frozen
+from router.hedging import Hedges, race
 from router.load import Held, InFlight
 from router.opening import (
     OpenedStream,
     OpenedWhole,
-    StatusRefused,
     StreamFailed,
     open_stream,
     open_whole,
     status_refused,
 )
-from router.outcomes import Failed, attempts_told, ended, failed
-from router.providers.base import Ask, Decoder, Failure, Provider
-from router.providers.failures import by_status, meaning
-from router.retrying import RetryBudget
+from router.outcomes import Failed, Told, attempts_told, ended, failed, failed_attempt, hedged
+from router.providers.base import Ask, Decoder, Failure
+from router.retrying import RetryBudget, is_harmless
 from router.role_keys import CredentialBoard
 from router.silence import Silence
 from router.snapshot import Snapshot
@@ -44,20 +44,9 @@ from router.transport.messages import AttemptFailed, Fate, OutboundResponse, Tim
 from router.types import Arrival, Attempt, Candidacy, Plan
 from router.vetoes import VetoBoard
 
-STATEFUL: Final = frozenset({"stored", "stored_object", "conversation", "background", "batch"})
 ANSWER_LIMIT: Final = 64 << 20
 ERROR_TIME: Final = 2.0
 """Seconds for the body of an error: the next endpoint waits for it."""
-
-
-class Told(AttemptFailed):
-    """An answer that the provider file could read, and that is none."""
-
-    code = "told"
-
-    def __init__(self, failure: Failure, fate: Fate = Fate.UNKNOWN) -> None:
-        super().__init__(failure.message, fate)
-        self.failure = failure
 
 
 class DecideAgain(Exception):
@@ -91,6 +80,8 @@ class _Run:
     failures: list[Failed] = field(default_factory=list)
     vetoed: list[str] = field(default_factory=list)
     doubted: Dispatched | None = None
+    running: int = 0
+    asked: set[str] = field(default_factory=set)
 
     plan: Plan = field(init=False)
     arrival: Arrival = field(init=False)
@@ -111,6 +102,7 @@ class Dispatcher:
     budget: RetryBudget
     roles: CredentialBoard
     silence: Silence
+    hedges: Hedges
     in_turn: Callable[[Snapshot, str, str | None], list[str]]
     record: Callable[[Plan, Candidacy, int], Awaitable[object]]
     loop_time: Callable[[], float]
@@ -160,13 +152,58 @@ class Dispatcher:
         name = candidacy.endpoint.name
         kept = run.plan.admitted.lease.replica
         for replica in self.in_turn(run.arrival.snapshot, name, kept):
+            if replica in run.asked:
+                continue  # beside another one
             if not self._may_go_on(run):
                 return None
             if self._vetoed(run, candidacy):
                 return None
-            found = await self._attempt(run, candidacy, replica)
+            wait = None if run.attempts else self.hedges.wait(run.plan, candidacy, replica)
+            if wait is None:
+                found = await self._attempt(run, candidacy, replica)
+            else:
+                found = await self._hedged(run, candidacy, replica, wait)
             if found is not None:
                 return found
+        return None
+
+    async def _hedged(
+        self, run: _Run, candidacy: Candidacy, replica: str, wait: float
+    ) -> Dispatched | None:
+        """One attempt, and after `wait` seconds another one beside it."""
+
+        def beside() -> Coroutine[object, object, Dispatched | None] | None:
+            other = self._other(run, candidacy, replica)
+            if other is None or not self.hedges.spend(run.plan, candidacy):
+                return None
+            if not self.budget.spend():
+                return None
+            return self._attempt(run, *other)
+
+        found = await race(self._attempt(run, candidacy, replica), wait, beside, give_up)
+        if found is None:
+            return None
+        mine = found.attempts[-1]
+        lost = [hedged(one) for one in run.attempts if one is not mine]
+        run.attempts[:] = [*lost, mine]
+        return replace(found, attempts=tuple(run.attempts))
+
+    def _other(self, run: _Run, first: Candidacy, asked: str) -> tuple[Candidacy, str] | None:
+        """Where a second attempt may be made: the next replica of the plan in the same tier."""
+        if self.loop_time() >= run.arrival.deadline:
+            return None
+        if run.arrival.snapshot.config.router.limits.attempts < 2:
+            return None
+        order = run.plan.ranked.order
+        for candidacy in order[order.index(first) :]:
+            if candidacy.tier != first.tier or not is_harmless(run.plan, candidacy.endpoint):
+                continue
+            if self._vetoed(run, candidacy):
+                continue
+            for replica in self.in_turn(run.arrival.snapshot, candidacy.endpoint.name, None):
+                standing = self.health.standing(replica, self.loop_time())
+                if replica != asked and standing is not Standing.MARKED:
+                    return candidacy, replica
         return None
 
     def _may_go_on(self, run: _Run) -> bool:
@@ -186,10 +223,8 @@ class Dispatcher:
 
     def _safe_again(self, run: _Run) -> bool:
         """Whether a request of unknown fate may be run a second time."""
-        if run.plan.admitted.call.movers & STATEFUL:
-            return False
         last = run.arrival.snapshot.policy.endpoints[run.attempts[-1].endpoint]
-        return last.self_operated or last.settings.get("retry_unknown") == "true"
+        return is_harmless(run.plan, last)
 
     def _vetoed(self, run: _Run, candidacy: Candidacy) -> bool:
         reason = self._forbidden(run.plan, candidacy)
@@ -210,8 +245,19 @@ class Dispatcher:
         return vetoes.against(candidacy.endpoint.name, candidacy.footprint, key)
 
     async def _attempt(self, run: _Run, candidacy: Candidacy, replica: str) -> Dispatched | None:
-        if run.attempts:
-            await self.record(run.plan, candidacy, len(run.attempts))
+        number = len(run.attempts) + run.running
+        run.running += 1
+        run.asked.add(replica)
+        try:
+            return await self._numbered(run, candidacy, replica, number)
+        finally:
+            run.running -= 1
+
+    async def _numbered(
+        self, run: _Run, candidacy: Candidacy, replica: str, number: int
+    ) -> Dispatched | None:
+        if number:
+            await self.record(run.plan, candidacy, number)
             if self._vetoed(run, candidacy):  # a veto, or the decision's end, came meanwhile
                 return None
         began = self.loop_time()
@@ -334,14 +380,8 @@ class Dispatcher:
             raise one.clients
 
 
-def failed_attempt(provider: Provider, error: AttemptFailed, now: float) -> Failed:
-    """What a failed attempt means, in the provider's terms where it spoke."""
-    if isinstance(error, StatusRefused):
-        failure = provider.failure(error.status, error.headers, error.body, now)
-        return Failed.told(failure, error.fate)
-    if isinstance(error, Told):
-        return Failed.told(error.failure, error.fate)
-    if isinstance(error, StreamFailed):
-        kind = by_status(error.error.status)
-        return Failed.told(Failure(kind, meaning(kind), error.error.status), error.fate)
-    return failed(error.code, error.fate)
+def give_up(found: Dispatched) -> None:
+    """An answer that came at the same time as another one."""
+    found.held.close()
+    if isinstance(found.opened, OpenedStream):
+        found.opened.response.abort()

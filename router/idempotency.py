@@ -17,10 +17,11 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from router.dispatch import STATEFUL, Dispatched
+from router.dispatch import Dispatched
 from router.errors import RequestError
 from router.exchange import Exchange, Headers, RequestHead
 from router.relay import Relayed
+from router.retrying import STATEFUL
 from router.state.answers import (
     Answer,
     Answers,

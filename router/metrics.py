@@ -50,6 +50,12 @@ ALL: Final = (
     ),
     Described("domicile_misdirected_total", "counter", "421 answers, early and late.", ("when",)),
     Described("domicile_failovers_total", "counter", "Requests answered by a later attempt.", ()),
+    Described(
+        "domicile_hedges_total",
+        "counter",
+        "Attempts cut off because one beside them had content first.",
+        ("endpoint",),
+    ),
     Described("domicile_log_failures_total", "counter", "Commits that the region log refused.", ()),
     Described(
         "domicile_malformed_events_total",

@@ -12,8 +12,10 @@ from regions.footprints.base import PLAIN_CALL, footprint
 from regions.footprints.bedrock import profiles_of
 from regions.health import Sign
 from router.errors import RequestError
-from router.providers.base import Failure, Kind
-from router.transport.messages import Fate
+from router.opening import StatusRefused, StreamFailed
+from router.providers.base import Failure, Kind, Provider
+from router.providers.failures import by_status, meaning
+from router.transport.messages import AttemptFailed, Fate
 from router.types import Attempt, Candidacy, Plan
 
 _SIGNS: Final[Mapping[Kind, Sign]] = MappingProxyType(
@@ -42,6 +44,16 @@ _PASSED_ON: Final = frozenset({400, 404, 413, 415, 422})
 """Statuses of an endpoint that mean the same coming from us; a 421 or 407 would not."""
 _VETOES: Final = frozenset({"quarantine", "drift", "revoked"})
 _TRY_LATER: Final = frozenset({503, 529, 429})
+
+
+class Told(AttemptFailed):
+    """An answer that the provider file could read, and that is none."""
+
+    code = "told"
+
+    def __init__(self, failure: Failure, fate: Fate = Fate.UNKNOWN) -> None:
+        super().__init__(failure.message, fate)
+        self.failure = failure
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,3 +184,23 @@ def attempts_told(attempts: Sequence[Attempt]) -> tuple[Mapping[str, object], ..
     return tuple(
         {"endpoint": one.endpoint, "result": one.result, "status": one.status} for one in attempts
     )
+
+
+def failed_attempt(provider: Provider, error: AttemptFailed, now: float) -> Failed:
+    """What a failed attempt means, in the provider's terms where it spoke."""
+    if isinstance(error, StatusRefused):
+        failure = provider.failure(error.status, error.headers, error.body, now)
+        return Failed.told(failure, error.fate)
+    if isinstance(error, Told):
+        return Failed.told(error.failure, error.fate)
+    if isinstance(error, StreamFailed):
+        kind = by_status(error.error.status)
+        return Failed.told(Failure(kind, meaning(kind), error.error.status), error.fate)
+    return failed(error.code, error.fate)
+
+
+def hedged(one: Attempt) -> Attempt:
+    """An attempt that ran beside the one that answered; its provider may charge for it."""
+    if one.result not in ("ok", "given_up"):
+        return one
+    return replace(one, result="hedged", retried_unknown=True)

@@ -1,7 +1,21 @@
 """The retry budget: how many second attempts a router may make, so that a region's trouble
-is not doubled by everybody asking again."""
+is not doubled by everybody asking again; and which calls may run a second time at all."""
 
 from __future__ import annotations
+
+from typing import Final
+
+from regions.model import Endpoint
+from router.types import Plan
+
+STATEFUL: Final = frozenset({"stored", "stored_object", "conversation", "background", "batch"})
+
+
+def is_harmless(plan: Plan, endpoint: Endpoint) -> bool:
+    """Whether this call may run once more though it may have run at this endpoint."""
+    if plan.admitted.call.movers & STATEFUL:
+        return False
+    return endpoint.self_operated or endpoint.settings.get("retry_unknown") == "true"
 
 
 class RetryBudget:

@@ -69,6 +69,13 @@ class Silence:
             return UNKNOWN
         return max(LEAST, sorted(times)[ceil(len(times) * 0.99) - 1])
 
+    def within(self, key: str, share: float) -> float | None:
+        """Seconds in which so large a share of streams had first content; `None` when unknown."""
+        times = self._times.get((key, True), ())
+        if len(times) < ENOUGH:
+            return None
+        return max(LEAST, sorted(times)[ceil(len(times) * share) - 1])
+
     def quickest(self, key: str) -> float:
         """What is usual for the quicker kind of answer."""
         return min(self.usual(key, True), self.usual(key, False))

@@ -237,7 +237,15 @@ class TwelveSteps:
             kept(committed.subject, dispatched, how, tried)
         self.lane.offer(committed.subject, ended)
         name = None if ended.candidacy is None else ended.candidacy.endpoint.name
-        return Observed(arrival, ended.status, len(ended.attempts), name)
+        asked = len(tried) if len(tried) < 2 else len(tried) - self._hedged(tried)
+        return Observed(arrival, ended.status, asked, name)
+
+    def _hedged(self, tried: Sequence[Attempt]) -> int:
+        """Count attempts that ran beside another; gives how many: they are no failover."""
+        beside = [one.endpoint for one in tried if one.result == "hedged"]
+        for endpoint in beside:
+            self.metrics.count("domicile_hedges_total", (endpoint,))
+        return len(beside)
 
     def _learn(
         self, dispatched: Dispatched | None, how: Relayed | RequestError | str, ended: Ended

@@ -43,3 +43,23 @@ def test_networks_are_networks() -> None:
     assert found.settings["replicas_within"] == "10.0.0.0/8 fd00::/8"
     with pytest.raises(Refused):
         made(replicas={"file": "a", "within": ["10.0.0.1/8"]})
+
+
+def test_an_endpoint_hedges_by_itself() -> None:
+    found = made(hedge={"after": "500ms", "at_most": "0.1"}).settings
+    assert found == {"hedge_after": "0.5", "hedge_at_most": "0.1"}
+    assert made(hedge={}).settings == {"hedge_after": "p95", "hedge_at_most": "0.05"}
+
+
+@pytest.mark.parametrize(
+    "hedge", [{"after": "p50"}, {"after": "500"}, {"at_most": "0"}, {"at_most": "0.6"}, {"x": "1"}]
+)
+def test_a_hedge_that_means_nothing(hedge: dict[str, str]) -> None:
+    with pytest.raises(ValueError, match="hedge"):
+        made(hedge=hedge)
+
+
+def test_srv_is_another_way() -> None:
+    assert made(replicas={"srv": "_a._tcp.b"}).settings == {"replicas": "srv:_a._tcp.b"}
+    with pytest.raises(Refused, match="srv"):
+        made(replicas={"srv": "_a._tcp.b", "dns": "b:80"})

@@ -1,5 +1,6 @@
 import pytest
 
+from policies.model import Hedge
 from tests.policies.samples import errors, loaded
 
 
@@ -67,3 +68,16 @@ def test_countries_as_values() -> None:
     policy = loaded("attributes: {home: {format: country, default: DE}}")
     assert "CH" in policy.declared["home"].values
     assert errors("attributes: {home: {format: country, default: UK}}")
+
+
+def test_a_model_hedges_when_it_says_so() -> None:
+    fleet = "{kind: vllm, region: 'self:a', model: m, operate: [DE], url: 'http://a'}"
+    policy = loaded(
+        "regions: {'self:a': {country: DE}}\n"
+        f"endpoints: {{e: {fleet}}}\n"
+        "models: {m: {hedge: {after: 500ms, at_most: 0.1}, tiers: {large: [e]}},\n"
+        "  n: {hedge: {}, tiers: {large: [e]}}, o: {tiers: {large: [e]}}}"
+    )
+    assert policy.models["m"].hedge == Hedge(0.5, 0.1)
+    assert policy.models["n"].hedge == Hedge(None, 0.05)
+    assert policy.models["o"].hedge is None
