@@ -11,6 +11,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Final
 
+import orjson
+
 from policies.model import Rule
 from regions.boundaries import boundary
 from regions.footprints.base import PLAIN_CALL, footprint
@@ -18,8 +20,9 @@ from regions.model import Assurance
 from regions.places import Area, Atom, PlaceError, Region, Unknown
 from router.audit.layout import Folder
 from router.recipients import NOT_KNOWN, recipients
-from router.replayed import World, WorldMissing, world
+from router.replayed import World, WorldMissing, stored, world
 
+_FOLDERS: Final = frozenset({"baseline", "rules", "accepted"})
 NONE: Final = "none recorded"
 
 
@@ -47,7 +50,9 @@ class Facts:
     assurances: dict[tuple[str, Assurance], None] = field(default_factory=dict)
 
     def world(self, digest: str) -> World | None:
-        """A stored snapshot's world."""
+        """A stored snapshot's world; an entry that names none has none."""
+        if not digest:
+            return None
         if digest not in self.worlds:
             try:
                 self.worlds[digest] = world(self.folder, digest)
@@ -127,6 +132,17 @@ class Facts:
             ends = self.ends[digest] = sorted(listed)
         return bisect_right(ends, now)
 
+    def changed(self, before: str, after: str) -> str:
+        """What differs between two stored snapshots, by the names of files and parts."""
+        one, other = _parts(self.folder, before), _parts(self.folder, after)
+        if one is None or other is None:
+            return ""
+        gone, new = one.keys() - other.keys(), other.keys() - one.keys()
+        words = {**dict.fromkeys(gone, "removed"), **dict.fromkeys(new, "added")}
+        differ = (name for name in {*one, *other} if one.get(name) != other.get(name))
+        found = (f"{name} {words.get(name, 'changed')}" for name in sorted(differ))
+        return ", ".join(found)
+
     def sits(self, words: str) -> frozenset[str]:
         """The place ids of a boundary, by the newest snapshot that was loaded.
 
@@ -145,6 +161,23 @@ class Facts:
             return Spot(place, atom.country, atom.name, atom.lat, atom.lon)
         country = atom.country if isinstance(atom, Area) else NOT_KNOWN
         return Spot(place, country, "", None, None)
+
+
+def _parts(folder: Folder, digest: str) -> dict[str, object] | None:
+    """A snapshot's files by `baseline/NAME`, and its other parts; None without it."""
+    if not digest:
+        return None
+    try:
+        content = orjson.loads(stored(folder, digest))
+    except (WorldMissing, ValueError):
+        return None  # said where a decision names it
+    parts: dict[str, object] = {}
+    for name, value in content.items() if isinstance(content, dict) else ():
+        if name in _FOLDERS and isinstance(value, dict):
+            parts |= {f"{name}: {file}": text for file, text in value.items()}
+        else:
+            parts[name] = value
+    return parts
 
 
 def _atom(found: World, place: str) -> Atom:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from router.audit.lines import Value
@@ -71,7 +71,7 @@ class Gathered:
     covered: dict[str, Covered] = field(default_factory=dict)
     newest: dict[str, int] = field(default_factory=dict)
     hidden: int = 0
-    snapshots: dict[str, None] = field(default_factory=dict)
+    certified: Counter[tuple[str, str]] = field(default_factory=Counter)
 
 
 @dataclass(slots=True)
@@ -197,10 +197,11 @@ class Gatherer:
         """The group of a request; those that share interned values share it without a look."""
         body, ended = request.began.body, request.ended
         shared = (who, body.get("attributes"), ended.get("ran"))
+        snapshot, at = _text(body, "snapshot"), request.began.time / 1e6
         key = (
-            *map(id, shared), request.began.kind, request.outcome, ended.get("endpoint"),
-            ended.get("place"), body.get("code"),
-            self.facts.spell(_text(body, "snapshot"), request.began.time / 1e6),
+            *map(id, shared), request.began.kind, request.outcome, _text(ended, "endpoint"),
+            _text(ended, "place"), _text(body, "code"), _text(body, "target"), _text(body, "when"),
+            self.facts.spell(snapshot, at),
         )  # fmt: skip
         known = self._alike.get(key)
         if known is not None:
@@ -264,16 +265,23 @@ class Gatherer:
             self.found.covered[log] = Covered(size, newest)
 
     def _event(self, shown: Shown) -> None:
-        if shown.kind == "snapshot":
-            self.found.snapshots[_text(shown.body, "to")] = None
         if not self.scope.period.holds(shown.time):
             return
         if shown.body.get("event") == "read":
             self.found.readings[readable(_text(shown.body, "by"))] += 1
             return
+        if "certificate" in shown.body:
+            strength = readable(_text(shown.body, "strength"))
+            self.found.certified[shown.place.log, strength] += 1
+            return
         if self.scope.sits == frozenset():
             return
         told = event(shown, self.scope.tenant)
+        if shown.kind == "snapshot" and self.scope.tenant is None:
+            change = self.facts.changed(_text(shown.body, "from"), _text(shown.body, "to"))
+            told = replace(
+                told, detail=readable(f"{told.detail}; {change}" if change else told.detail)
+            )
         if len(self.found.events) < MOST_EVENTS:
             self.found.events.append(told)
         else:

@@ -65,7 +65,11 @@ def _veto(body: Body, tenant: str | None) -> tuple[str, str, str]:
 
 
 def _key(body: Body, tenant: str | None) -> tuple[str, str, str]:
-    return "another signing key", "", f"{_text(body, 'from')[:16]} to {_text(body, 'to')[:16]}"
+    return (
+        "another lasting key signs",
+        "",
+        f"{_text(body, 'from')[:16]} to {_text(body, 'to')[:16]}",
+    )
 
 
 def _recovery(body: Body, tenant: str | None) -> tuple[str, str, str]:

@@ -35,10 +35,13 @@ def whole(made: Made) -> Section:
     every = [*verdict.notices, *(n for log in verdict.logs for n in log.notices)]
     notices = [one for one in every if not one.startswith("gap:")]  # they stand in the period
     notices += [f"snapshot {d[:16]}: {why}" for d, why in sorted(made.facts.missing.items())]
+    certified = sorted(made.gathered.certified.items())
+    keys = [Line((readable(log), strength, count)) for (log, strength), count in certified]
     tables = [
         Table("Logs", _LOGS, [_log(made, one) for one in verdict.logs], "There is no log."),
         Table("Findings", ("fault", "place", "detail"), findings, "None."),
         Table("Silences in the period", ("log", "from", "to", "seconds"), list(_silent(made))),
+        Table("Keys certified in the period, each for a day", ("log", "lasting key", "keys"), keys),
         Table("Processes", ("log", "event", "time", "lines"), list(_processes(made))),
         Table("Notices", ("notice",), [Line((readable(one),)) for one in notices[:MOST]], "None."),
     ]

@@ -6,6 +6,7 @@ import pytest
 
 from regions.places import PlaceError
 from router.audit.layout import Folder
+from router.loading import load_snapshot
 from router.recipients import NOT_KNOWN, SELF
 from router.reports.facts import Facts
 from tests.router.audit.logbox import START, LogBox
@@ -71,3 +72,17 @@ def test_where_a_reader_sits(known: tuple[Facts, str]) -> None:
     assert "self:fra1" in facts.sits("DE")
     with pytest.raises(PlaceError, match="Atlantis"):
         facts.sits("Atlantis")
+
+
+async def test_what_changed_between_two_snapshots(plain: LogBox) -> None:
+    made = await opened(plain)
+    rules = plain.root / "world" / "rules" / "example.yaml"
+    rules.write_text(rules.read_text().replace("process_within: FR", "process_within: DE"))
+    (rules.parent / "more.yaml").write_text("version: 1\nrules: []\n")
+    after = load_snapshot(plain.root / "world" / "domicile.yaml", {}, START)
+    await after.keep(made.log)
+    facts = Facts(Folder(plain.folder))
+    told = facts.changed(made.snapshot.digest, after.digest)
+    assert told == "rules: rules/example.yaml changed, rules: rules/more.yaml added"
+    assert facts.changed(after.digest, made.snapshot.digest).endswith("more.yaml removed")
+    assert facts.changed("", after.digest) == facts.changed("0" * 64, after.digest) == ""

@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
-import pytest
+from pathlib import Path
 
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from router.audit.entry import KINDS, Entry, Json
 from router.audit.layout import Folder
+from router.audit.lines import Value
+from router.audit.reading import Place, Shown
+from router.audit.verdict import Verdict
 from router.audit.verify import verify
 from router.recipients import SELF
+from router.reports.composing import compose
 from router.reports.facts import NONE, Facts
 from router.reports.figures import Failed, Group
 from router.reports.gathering import Gathered, Gatherer, Scope, data_class
 from router.reports.period import between, zone
+from router.reports.view import Made
 from tests.router.audit.logbox import START, LogBox
 from tests.router.reports.logs import EU, Did, opened
 
@@ -99,6 +109,15 @@ def test_trials_are_judged_by_the_places_used(box: LogBox) -> None:
     assert trials.count(("only-france", "places not allowed")) == 5
 
 
+async def test_requests_sent_home_to_two_places_are_two_groups(plain: LogBox) -> None:
+    made = await opened(plain)
+    for target in ("self:iad1", "self:par1"):
+        body: dict[str, Json] = {"key": "k", "target": target, "when": "early"}
+        await made.log.record(Entry("misdirected", target, plain.clock.now, body))
+    codes = {group.kept.code for group in gathered(plain, Scope(DAY)).groups}
+    assert codes == {"to self:iad1, early", "to self:par1, early"}
+
+
 def test_one_tenants_report_holds_nothing_of_another(box: LogBox) -> None:
     found = gathered(box, Scope(DAY, "clinic"))
     assert {group.tenant for group in found.groups} == {"clinic"}
@@ -150,3 +169,33 @@ def test_a_class_that_may_be_more_says_so() -> None:
     assert data_class({"d": {"values": ["b", "a"], "closed": True}}, "d") == "a, b"
     assert data_class({"d": {"values": ["a"], "closed": False}}, "d") == "a or more"
     assert data_class({"d": {"values": [], "closed": True}}, "d") == "none"
+
+
+NAMES = st.sampled_from([
+    "who", "tenant", "snapshot", "attributes", "data_class", "values", "closed", "allowed", "rules",
+    "rule", "because", "dry_run", "retain", "attempts", "endpoint", "result", "ran", "process",
+    "place", "status", "code", "event", "by", "router", "region", "recipients", "mechanisms",
+])  # fmt: skip
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers(0, 9) | st.text(max_size=5) | st.sampled_from(["ok"]),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(NAMES, inner, max_size=6),
+    max_leaves=25,
+)
+BODIES = st.dictionaries(NAMES, VALUES, max_size=8)
+AT = DAY.since + 1
+
+
+@settings(max_examples=60)
+@given(st.sampled_from(sorted(KINDS)), BODIES, BODIES)
+def test_whatever_a_body_holds_is_counted_and_breaks_nothing(
+    kind: str, body: dict[str, Value], ended: dict[str, Value]
+) -> None:
+    reader = Gatherer(Scope(DAY), Facts(Folder(Path("gone"))), {}, lambda _: None)
+    for number, (what, told) in enumerate([(kind, body), ("decision", body), ("outcome", ended)]):
+        place = Place("eu-1", "", number + 1, number)
+        reader.entry(Shown(place, what, f"q{max(number, 1)}", AT, told))
+        reader.entry(Shown(place, "outcome", f"q{number}", AT, ended))
+    found = reader.end()
+    requests = 1 + (kind in ("refusal", "misdirected", "decision"))
+    assert sum(tally.count for tally in found.groups.values()) in (requests, 1)
+    compose(Made("log", Scope(DAY), found, reader.facts, Verdict([], [], []), [], 1, 0.0)).to_json()

@@ -77,7 +77,7 @@ async def test_the_logs_of_several_processes_are_one_report(plain: LogBox) -> No
     assert facts(found)["requests answered"] == 3
     assert facts(found)["requests open at the log's end"] == 1
     assert facts(found)["logs"] == "eu-1, eu-2"
-    assert {row["log"] for row in rows(found, "whole", 3)} == {"eu-1", "eu-2"}
+    assert {row["log"] for row in rows(found, "whole", 4)} == {"eu-1", "eu-2"}
     await one.log.close()
     await two.log.close()
 

@@ -67,7 +67,7 @@ def test_changes_of_policy_name_their_signers() -> None:
     ("kind", "body", "what"),
     [
         ("recovery", {"settled": 3, "torn_bytes": 9}, "recovery after a crash"),
-        ("key", {"from": "aa", "to": "bb"}, "another signing key"),
+        ("key", {"from": "aa", "to": "bb"}, "another lasting key signs"),
         ("administration", {"event": "start", "durability": "local"}, "process start"),
         ("administration", {"event": "drift_accepted", "by": "boss"}, "drift_accepted"),
         ("heartbeat", {}, ""),

@@ -28,6 +28,19 @@ def test_long_lists_are_cut_and_say_so() -> None:
     assert any(f"Only {MOST} of {MOST + 5} findings" in words for words in section.paragraphs)
 
 
+async def test_keys_of_a_day_are_counted_not_listed(plain: LogBox) -> None:
+    await filled(plain, [Did()] * 2)
+    found = report(plain)
+    assert rows(found, "whole", 3) == [{"log": "eu-1", "lasting key": "file", "keys": 1}]
+    assert "certificate" not in str(found.to_json())
+
+
+async def test_a_request_that_names_no_snapshot_is_no_notice(plain: LogBox) -> None:
+    await filled(plain, [Did(code="misdirected")])
+    [notice] = rows(report(plain), "whole", 5)
+    assert "keys were taken from the roster" in str(notice["notice"])
+
+
 async def test_processes_and_crashes_come_from_the_roster(plain: LogBox) -> None:
     await filled(plain, [Did(), Did(status="open")])
     # A copy of the folder while a process writes is what a crash leaves.
@@ -37,7 +50,7 @@ async def test_processes_and_crashes_come_from_the_roster(plain: LogBox) -> None
     box = LogBox(after, clock=plain.clock)
     second = await filled(box, [Did()])
     await second.log.close()
-    events = [row["event"] for row in rows(report(box), "whole", 3)]
+    events = [row["event"] for row in rows(report(box), "whole", 4)]
     assert events == ["start", "start after a crash", "stop"]
     told = [row["what"] for row in rows(report(box), "changes", 2)]
     assert "recovery after a crash" in told
