@@ -13,10 +13,10 @@ Each part is read by itself, so that one fault doesn't hide another:
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from pydantic import BaseModel
 
@@ -31,6 +31,9 @@ from router.auth import load_keys
 from router.config import VARIABLE, Config, ConfigError
 from router.loading import load_snapshot, log_settings, read_files
 from router.snapshot import Snapshot
+
+if TYPE_CHECKING:
+    from policies.prove import Proofs
 
 _OURS: Final = re.compile(r"DOMICILE_[A-Z0-9_]+")
 # Read by the development tools and tests, never by the program.
@@ -61,12 +64,35 @@ class Checked:
     findings: tuple[Finding, ...] = ()
 
 
-def check(path: Path, environment: Mapping[str, str], now: float) -> Checked:
+class Proven:
+    """Proofs by the policy's digest, so that what didn't change isn't proven again. The solver is
+    imported when there is something to prove."""
+
+    __slots__ = ("_proofs",)
+
+    def __init__(self) -> None:
+        self._proofs: Proofs | None = None
+
+    def findings(self, loaded: Loaded, places: Sequence[str], now: float) -> Iterator[Finding]:
+        """What is wrong with the `assert`s and `ensure`s of a policy."""
+        if not loaded.policy.statements and not loaded.policy.ensures:
+            return
+        from policies.prove import Proofs, findings
+
+        if self._proofs is None:
+            self._proofs = Proofs()
+        yield from findings(self._proofs.of(loaded, now, places))
+
+
+def check(
+    path: Path, environment: Mapping[str, str], now: float, proven: Proven | None = None
+) -> Checked:
     """Check a configuration file and everything it names.
 
     Args:
         environment: for `env:` references.
         now: seconds since the epoch.
+        proven: what was proven before.
     """
     try:
         document = Document.parse(path.read_bytes(), str(path))
@@ -83,15 +109,19 @@ def check(path: Path, environment: Mapping[str, str], now: float) -> Checked:
     problems += _tried(lambda: together.append(load_snapshot(path, environment, now)))
     if not together:
         return Checked(tuple(problems), found)
-    return _judged(together[0], found, path.parent, now)
+    return _judged(together[0], found, path.parent, now, proven or Proven())
 
 
-def _judged(snapshot: Snapshot, settings: tuple[Setting, ...], base: Path, now: float) -> Checked:
+def _judged(
+    snapshot: Snapshot, settings: tuple[Setting, ...], base: Path, now: float, proven: Proven
+) -> Checked:
     """7 to 9."""
     loaded = Loaded(snapshot.policy, snapshot.catalog)
+    router = snapshot.config.router
+    places = (router.region, *(peer.region for peer in router.peers))
     findings: list[Finding] = list(_immutable(snapshot.config))
     problems = list(_tried(lambda: findings.extend(lint(loaded, now, stores(snapshot.config)))))
-    problems += _tried(lambda: findings.extend(_proved(loaded, snapshot.config, now)))
+    problems += _tried(lambda: findings.extend(proven.findings(loaded, places, now)))
     problems += _tried(lambda: findings.extend(_tested(loaded, snapshot.config, base)))
     problems += [str(one) for one in findings if one.severity is Severity.ERROR]
     return Checked(tuple(problems), settings, snapshot, tuple(findings))
@@ -105,16 +135,6 @@ def _immutable(config: Config) -> Iterator[Finding]:
             "console sends by itself, delete sealed records; use COMPLIANCE"
         )
         yield Finding(Severity.WARNING, "seal_not_immutable", message)
-
-
-def _proved(loaded: Loaded, config: Config, now: float) -> Iterator[Finding]:
-    """8. The solver is imported only where there is something to prove."""
-    if not loaded.policy.statements and not loaded.policy.ensures:
-        return
-    from policies.prove import findings, prove
-
-    places = (config.router.region, *(peer.region for peer in config.router.peers))
-    yield from findings(prove(loaded, now, places))
 
 
 def _tested(loaded: Loaded, config: Config, base: Path) -> Iterator[Finding]:

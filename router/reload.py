@@ -24,7 +24,7 @@ from policies.loader import Loaded
 from policies.signatures import ComplianceKey, require_signed
 from router.audit.entry import Entry, Json
 from router.audit.errors import AuditError
-from router.checking import Checked, check, stores, unread_variables
+from router.checking import Checked, Proven, check, stores, unread_variables
 from router.config import Config, ConfigError
 from router.live import Files
 from router.loading import baseline_signatures, compliance_keys, read_files
@@ -134,14 +134,14 @@ class _Authority:
         return mine == theirs and other.needed >= self.needed
 
 
-def _check(source: Source, serving: Snapshot, now: float) -> Checked:
+def _check(source: Source, serving: Snapshot, now: float, proven: Proven) -> Checked:
     """2. What is wrong with the files and is not wrong with what serves."""
     environment = {
         name: value
         for name, value in source.environment.items()
         if not any(unread_variables({name: value}, source.path))  # told at the start, by `check`
     }
-    found = check(source.path, environment, now)
+    found = check(source.path, environment, now, proven)
     if not found.problems or found.snapshot is None:
         return found
     loaded = Loaded(serving.policy, serving.catalog)
@@ -167,6 +167,7 @@ class Reloader:
         self._swap = swap
         self._source = source
         self._turn = asyncio.Lock()
+        self._proven = Proven()
         self._pending = ""
         self._judged = ""
         self._authority = _Authority.of(live.snapshot.config, source.path.parent)
@@ -212,7 +213,9 @@ class Reloader:
         """
         source, serving = self._source, self._live.snapshot
         try:
-            checked = await asyncio.to_thread(_check, source, serving, self._live.now())
+            checked = await asyncio.to_thread(
+                _check, source, serving, self._live.now(), self._proven
+            )
         except Exception as error:
             raise Refused([f"it can't be checked: {type(error).__name__}"]) from error
         snapshot = checked.snapshot

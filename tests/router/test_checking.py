@@ -1,10 +1,13 @@
 """Everything wrong with a configuration is said at once, and every setting's source."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
-from router.checking import check, stores, unread_variables
+from policies.loader import Loaded
+from policies.prove import Proof, prove
+from router.checking import Proven, check, stores, unread_variables
 from router.cli.init import BASELINE, RULES
 from router.config import load
 from tests.router.folders import AT, CONFIG, sound, write
@@ -150,6 +153,27 @@ def test_proofs_join_and_what_is_broken_is_a_problem(tmp_path: Path) -> None:
     (problem,) = check(write(tmp_path, wide + holds.replace("EU", "CH")).config, {}, AT).problems
     assert "error: assert never" in problem
     assert "(assert_broken)" in problem
+
+
+def test_what_was_proven_is_not_proven_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+
+    def counted(loaded: Loaded, now: float, routers: Sequence[str]) -> Proof:
+        asked.append(loaded.policy.digest)
+        return prove(loaded, now, routers)
+
+    monkeypatch.setattr("policies.prove.prove", counted)
+    box = write(tmp_path, BASELINE + "assert: [{never: {processed_outside: EU}}]\n")
+    proven = Proven()
+    for _ in range(3):
+        assert check(box.config, {}, AT, proven).problems == ()
+    assert len(asked) == 1
+    rules = tmp_path / "rules" / "example.yaml"
+    rules.write_text(rules.read_text().replace("process_within: DE", "process_within: EU"))
+    assert check(box.config, {}, AT, proven).problems == ()
+    assert len(set(asked)) == 2
 
 
 CASE = """\
