@@ -147,7 +147,8 @@ class Compiled:
                 maybe, open_ = asked.masks(single(value))
                 possible &= maybe
                 unsure |= open_
-        return kept(self._owns, key, (possible, unsure), self._remembered)
+        room = self._remembered + 4 * len(self.policy.tenants)  # every tenant, and some strangers
+        return kept(self._owns, key, (possible, unsure), room)
 
     def _masks(self, ask: Ask) -> tuple[int, int]:
         """Rules that are not known to be false, and which of them are not known to be true."""
