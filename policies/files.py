@@ -158,7 +158,8 @@ class GradingConfig(Strict):
     at least a recovered `quality`. `model`: a difficulty artifact, `file:PATH`; without one the
     shipped prior. `explore`: the share of requests answered by both tiers where a tenant
     consents (`shadow`); `tolerance`: the mean loss of quality that is accepted; `judge`: `exact`,
-    `json`, or `model:NAME`.
+    `json`, `model:NAME`, or `labels` or `tests`, whose `references` are a file of accepted answers
+    or of tests. `accept_code`: tests run what a model wrote, in a sandbox.
     """
 
     strong_share: Annotated[float, Field(ge=0, le=1)] | None = None
@@ -169,6 +170,8 @@ class GradingConfig(Strict):
     explore: Annotated[float, Field(ge=0, le=0.05)] = 0.02
     tolerance: Annotated[float, Field(ge=0, lt=1)] = 0.05
     judge: str = "exact"
+    references: Annotated[str, Field(pattern=r"^file:[^:]+$")] | None = None
+    accept_code: bool = False
     cascade: CascadeConfig | None = None
 
 

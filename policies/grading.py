@@ -14,8 +14,14 @@ from policies.model import Grading
 
 INPUT_PART: Final = 0.75
 """Of a million tokens, the part taken as prompt when prices are compared."""
-JUDGES: Final = ("exact", "json")
+JUDGES: Final = ("exact", "json", "labels", "tests")
+REFERRING: Final = ("labels", "tests")
+"""Judges that compare with what people wrote down before."""
 MODEL: Final = "model:"
+_CODE: Final = (
+    "`tests` runs code that a model wrote, in a sandbox; read docs/difficulty.md, then say "
+    "`accept_code: true`"
+)
 Fail = Callable[[str, str], None]
 
 
@@ -47,6 +53,8 @@ def grading_from(
         given.tolerance,
         given.judge,
         cascade,
+        given.references,
+        given.accept_code,
     )
 
 
@@ -57,6 +65,10 @@ def _mistakes(
         yield "price", "`strong_share` and `price` are two targets for one thing; keep one"
     if config.grade != "on" and given.cascade is not None:
         yield "cascade", "a cascade asks the small tier, so it needs `grade: on`"
+    yield from _judge_mistakes(given, models)
+
+
+def _judge_mistakes(given: GradingConfig, models: Sequence[str]) -> Iterator[tuple[str, str]]:
     judge = given.judge.removeprefix(MODEL)
     if given.judge.startswith(MODEL):
         if judge not in models:
@@ -64,6 +76,12 @@ def _mistakes(
     elif given.judge not in JUDGES:
         known = ", ".join(JUDGES)
         yield "judge", f"`{judge}` is no judge; use one of {known}, or `model:NAME`"
+    if judge in REFERRING and given.references is None:
+        yield "judge", f'`{judge}` compares with a file; name it: `references: "file:PATH"`'
+    if judge not in REFERRING and given.references is not None:
+        yield "references", f"only judges {' and '.join(REFERRING)} read a file; remove it"
+    if judge == "tests" and not given.accept_code:
+        yield "judge", _CODE
 
 
 def _share(

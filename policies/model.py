@@ -147,6 +147,8 @@ class Grading:
     tolerance: float = 0.05
     judge: str = "exact"
     cascade: float | None = None
+    references: str | None = None
+    accept_code: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ or the operator's `accept_prior`, which the log then holds.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
@@ -21,6 +21,7 @@ from policies.model import Model, Policy
 from regions.model import Tier
 from router.audit.entry import Entry, Json
 from router.config import ConfigError
+from router.references import References, read
 
 LABELS: Final = 200
 SHIPPED: Final = Path(__file__).parent.parent / "classifiers" / "models" / "prior.bin"
@@ -32,13 +33,16 @@ class Rated:
     """What one model is graded with: the scorer of its pair, and the share for its highest tier.
 
     `prior`: why the artifact would not do by itself, when the operator accepted it all the same;
-    empty otherwise. `path`: where it was read from.
+    empty otherwise. `path`: where it was read from. `references`: what its judge compares answers
+    with; `runs_code`: that judge runs what models write, as the operator accepted.
     """
 
     difficulty: Difficulty
     share: float
     prior: str = ""
     path: str = ""
+    references: References = field(default_factory=dict)
+    runs_code: bool = False
 
     @property
     def name(self) -> str:
@@ -70,12 +74,24 @@ def rate(policy: Policy, base: Path) -> Mapping[str, Rated]:
         try:
             if path not in artifacts:
                 artifacts[path] = load(path)
-            found[name] = _rated(policy, model, artifacts[path], written or "")
+            rated = _rated(policy, model, artifacts[path], written or "")
         except (ArtifactError, OSError, ValueError) as error:
             told = error.strerror if isinstance(error, OSError) else error
             named = f"difficulty model `{written}`" if written else "the shipped difficulty model"
             raise ConfigError(f"{_place(model)}{named}: {told}") from None
+        code = model.grading.judge == "tests"
+        found[name] = replace(rated, references=_references(model, base), runs_code=code)
     return found
+
+
+def _references(model: Model, base: Path) -> References:
+    written = model.grading.references
+    if written is None:
+        return {}
+    try:
+        return read(base / written.removeprefix(FILE), model.grading.judge)
+    except OSError as error:
+        raise ConfigError(f"{_place(model)}references `{written}`: {error.strerror}") from None
 
 
 def _rated(policy: Policy, model: Model, artifact: Artifact, written: str) -> Rated:
@@ -123,8 +139,11 @@ def _place(model: Model) -> str:
 
 
 def accepted_priors(rated: Mapping[str, Rated], at: float) -> Iterator[Entry]:
-    """One entry for each model that is graded by what would not do by itself."""
+    """One entry for each model that is graded by what would not do by itself, or runs code."""
     for model, one in sorted(rated.items()):
+        if one.runs_code:
+            ran: dict[str, Json] = {"event": "code_accepted", "model": model, "judge": "tests"}
+            yield Entry("administration", "", at, ran)
         if one.prior:
             body: dict[str, Json] = {
                 "event": "prior_accepted",

@@ -2,24 +2,28 @@
 
 `exact` takes the large tier's answer as right and compares words; it fits short answers and
 choices. `json` asks whether each answer fits the schema that was asked for. `model:NAME` asks a
-model, which is one more request of the same tenant under the same policy.
+model, which is one more request of the same tenant under the same policy. `labels` compares with
+answers that people accepted, `tests` runs a test over the answer's code, apart from everything.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 import orjson
 
 from classifiers.difficulty.cascade import Answer, Wanted, escalates
+from router.references import References, hashed
+from router.sandbox import Sandbox
 
 Ask = Callable[[Mapping[str, object]], Awaitable[Answer | None]]
 Qualities = tuple[float, float]
 MODEL: Final = "model:"
 _WORD: Final = re.compile(r"\w+")
+_CODE: Final = re.compile(r"```[\w+-]*[ \t]*\n(.*?)(?:```|\Z)", re.DOTALL)
 _VERDICT: Final = re.compile(r"\b(TIE|A|B)\b")
 _LONGEST: Final = 8000
 _VERDICTS: Final[Mapping[str, Qualities]] = {"TIE": (1.0, 1.0), "A": (1.0, 0.0), "B": (0.0, 1.0)}
@@ -50,16 +54,36 @@ class Pair:
     wanted: Wanted
 
 
-async def judge(name: str, pair: Pair, ask: Ask, swap: bool) -> Qualities | None:
+@dataclass(frozen=True, slots=True)
+class Means:
+    """What judges need beside the answers.
+
+    `ask` puts a chat body to a model under the policy of whose request it was; `swap`: show the
+    large answer first, drawn at random, since judges prefer places.
+    """
+
+    ask: Ask
+    swap: bool
+    references: References
+    sandbox: Sandbox
+
+
+async def judge(name: str, pair: Pair, means: Means) -> Qualities | None:
     """The qualities of small and large; `None` when nobody can say.
 
     Args:
-        name: `exact`, `json` or `model:NAME`.
-        ask: puts a chat body to a model under the policy of whose request it was.
-        swap: show the large answer first; drawn at random, since judges prefer places.
+        name: `exact`, `json`, `labels`, `tests` or `model:NAME`.
+
+    Raises:
+        NoSandbox: answers can't be tested on this machine.
     """
     if name.startswith(MODEL):
-        return await _asked(name.removeprefix(MODEL), pair, ask, swap)
+        return await _asked(name.removeprefix(MODEL), pair, means.ask, means.swap)
+    if name in ("labels", "tests"):
+        known = means.references.get(hashed(pair.question))
+        if known is None:
+            return None
+        return _accepted(pair, known) if name == "labels" else await _tested(pair, known, means)
     if name == "json":
         if pair.wanted.schema is None and not pair.wanted.json_object:
             return None
@@ -70,6 +94,23 @@ async def judge(name: str, pair: Pair, ask: Ask, swap: bool) -> Qualities | None
 def normalised(text: str) -> tuple[str, ...]:
     """The words of a text, without case and marks."""
     return tuple(_WORD.findall(text.casefold()))
+
+
+def code_of(text: str) -> str:
+    """The fenced code of an answer, all blocks in order; the whole answer when it has none."""
+    blocks: list[str] = _CODE.findall(text)
+    return "\n".join(blocks) if blocks else text
+
+
+def _accepted(pair: Pair, answers: Sequence[str]) -> Qualities:
+    good = {normalised(answer) for answer in answers}
+    return float(normalised(pair.small.text) in good), float(normalised(pair.large.text) in good)
+
+
+async def _tested(pair: Pair, tests: Sequence[str], means: Means) -> Qualities:
+    programs = ["\n\n".join([code_of(a.text), *tests]) for a in (pair.small, pair.large)]
+    small, large = [await means.sandbox.passes(program) for program in programs]
+    return float(small), float(large)
 
 
 def _valid(answer: Answer, wanted: Wanted) -> float:

@@ -28,9 +28,10 @@ from regions.model import Tier
 from router.exchange import Headers
 from router.grading import Graders
 from router.inward import InwardExchange
-from router.judges import Pair, Qualities, answer_of, judge, wanted_of
+from router.judges import Means, Pair, Qualities, answer_of, judge, wanted_of
 from router.live import Live
 from router.outcome_store import Outcome, OutcomeStore
+from router.sandbox import NoSandbox, Sandbox
 from router.settling import Ended
 from router.strata import kind_of, script_of
 from router.surfaces.base import Surface
@@ -70,6 +71,7 @@ class ShadowLane:
     draw: Callable[[], float]
     new_id: Callable[[], str]
     store: OutcomeStore | None = None
+    sandbox: Sandbox = field(default_factory=Sandbox)
     _run: Callable[[Arrival], Awaitable[None]] | None = None
     _waiting: deque[Job] = field(default_factory=deque)
     _task: asyncio.Task[None] | None = None
@@ -135,6 +137,9 @@ class ShadowLane:
             job = self._waiting.popleft()
             try:
                 result = await self._look(job)
+            except NoSandbox as error:
+                self.live.notes["shadow"] = str(error)
+                result = "unjudged"
             except Exception as error:  # noqa: BLE001 - it may cost no client anything; shown
                 self.live.notes["shadow"] = type(error).__name__
                 result = "failed"
@@ -151,8 +156,11 @@ class ShadowLane:
         if small is None or large is None:
             return "unanswered"
         pair = Pair(job.view.question, small, large, wanted_of(job.body))
+        rated = self.live.snapshot.difficulty.get(job.model)
+        references = {} if rated is None else rated.references
         swap = self.draw() < 0.5
-        found = await judge(model.grading.judge, pair, lambda body: self._judge(job, body), swap)
+        means = Means(lambda body: self._judge(job, body), swap, references, self.sandbox)
+        found = await judge(model.grading.judge, pair, means)
         if found is None:
             return "unjudged"
         await self._keep(job, model, found)

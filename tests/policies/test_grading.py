@@ -45,6 +45,10 @@ def test_what_is_not_said_has_a_default() -> None:
         (model("{}", tiers="{large: l}"), "one tier is never graded"),
         (model("{judge: exakt}"), "is no judge"),
         (model('{judge: "model:n"}'), "model `n` is not defined"),
+        (model("{judge: labels}"), "name it: `references"),
+        (model('{judge: exact, references: "file:x"}'), "only judges labels and tests read"),
+        (model('{judge: tests, references: "file:x"}'), "say `accept_code: true`"),
+        (model('{judge: labels, references: "https://x"}'), "references"),
         (model("{cascade: {}}", grade="observe"), "needs `grade: on`"),
         (model("{explore: 0.2}"), "less than or equal to 0.05"),
         # A difficulty model elsewhere would be one more place that the prompt goes to.
@@ -55,6 +59,12 @@ def test_mistakes(baseline: str, message: str) -> None:
     found = errors(baseline)
     assert any(message in one for one in found), found
     assert all(one.startswith("main.yaml:") for one in found)
+
+
+def test_a_judge_that_refers_to_a_file() -> None:
+    text = '{judge: tests, references: "file:t.jsonl", accept_code: true}'
+    found = loaded(model(text)).models["m"].grading
+    assert (found.judge, found.references, found.accept_code) == ("tests", "file:t.jsonl", True)
 
 
 def test_consent_is_a_small_share() -> None:

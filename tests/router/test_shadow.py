@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -11,9 +12,12 @@ import pytest
 from classifiers.difficulty.audit import HOLD, Shadow
 from router.audit.layout import Folder
 from router.audit.verify import verify
+from router.config import ConfigError
 from router.exchange import Headers
 from router.outcome_store import OutcomeStore
+from router.references import hashed
 from router.replay import Replayer, every
+from router.sandbox import Sandbox
 from router.types import Purpose
 from tests.cases.built import built, entries
 from tests.cases.graded import EASY, HARD, files
@@ -222,3 +226,45 @@ async def test_a_group_comes_back_by_time_and_evidence(tmp_path: Path) -> None:
         assert not [one for one in world.router.live.degraded() if "grading" in one]
     told = [entry.body["event"] for entry in entries(tmp_path) if entry.kind == "drift"]
     assert {"quality_alarm", "quality_recovered"} == set(told)
+
+
+async def test_people_s_answers_judge_and_a_question_they_did_not_answer_stays_open(
+    tmp_path: Path,
+) -> None:
+    line = {"question": hashed(EASY), "answers": ["London"]}
+    (tmp_path / "labels.jsonl").write_text(json.dumps(line))
+    grading = GRADING[:-1] + ', judge: labels, references: "file:labels.jsonl"}'
+    async with built(tmp_path, worse, files(grading=grading, tenants=CONSENT)) as world:
+        eager(world)
+        world.router.lane.restore(OutcomeStore(tmp_path / "outcomes" / "eu-1.jsonl"))
+        await ask(world)
+        await ask(world, HARD)
+        assert (counted(world, "judged"), counted(world, "unjudged")) == (1, 1)
+        assert world.router.lane.store is not None
+        [found] = world.router.lane.store.read()
+    assert (found.judge, found.shadow.small, found.shadow.large) == ("labels", 1.0, 0.0)
+
+
+async def test_code_that_can_not_be_run_apart_is_not_run_and_the_note_says_why(
+    tmp_path: Path,
+) -> None:
+    line = {"question": hashed(EASY), "test": "assert f()"}
+    (tmp_path / "tests.jsonl").write_text(json.dumps(line))
+    more = ', judge: tests, references: "file:tests.jsonl", accept_code: true}'
+    made = files(grading=GRADING[:-1] + more, tenants=CONSENT)
+    async with built(tmp_path, worse, made) as world:
+        eager(world)
+        world.router.lane.sandbox = Sandbox(root=False)
+        await ask(world)
+        assert counted(world, "unjudged") == 1
+        assert any("needs root and `unshare`" in one for one in world.router.live.degraded())
+    told = [entry.body for entry in entries(tmp_path) if entry.kind == "administration"]
+    assert {"event": "code_accepted", "model": "two", "judge": "tests"} in told
+
+
+def test_references_that_are_not_there_stop_the_load(tmp_path: Path) -> None:
+    more = GRADING[:-1] + ', judge: labels, references: "file:none.jsonl"}'
+    with pytest.raises(
+        ConfigError, match=r"baseline\.yaml:13:3: references `file:none\.jsonl`: No such"
+    ):
+        files(grading=more, tenants=CONSENT).load(tmp_path)
