@@ -2,13 +2,14 @@
 
 One line per event, canonical JSON:
 
-    {"event":"start|stop","key":hex,"log":id,"previous":hex,"root":hex,"sig":hex,"size":n,"t":µs}
+    {"event":"start|stop|lost","key":hex,"log":id,"previous":hex,"root":hex,"sig":hex,"size":n,"t":µs}
 
 A line signed by a certified key (`certificate.py`) has `authority` (hex), the lasting key, and its
 `certificate` (base64) as well.
 
 `previous` is the SHA-256 of the line before (64 zeroes for the first); `sig` signs the line without
-`sig`, after a domain prefix. A start states the size found at recovery, a stop the final size.
+`sig`, after a domain prefix. A start states the size found at recovery, a stop the final size;
+`lost` is said of a log that can't be recovered, with its newest good checkpoint (`adoption.py`).
 Every log also records the roster's length and last hash in its own start and heartbeat
 entries, so that a roster cut short contradicts the logs.
 """
@@ -86,7 +87,7 @@ def append_roster(
     folder: Folder,
     disk: Disk,
     signer: Signer,
-    event: Literal["start", "stop"],
+    event: Literal["start", "stop", "lost"],
     size: int,
     root: bytes,
     time: float,

@@ -7,7 +7,8 @@
 5. The roster has the lines that start, heartbeat and stop entries say it has.
 6. A running process writes something at least every two heartbeats (else a notice: a gap).
 7. A segment line repeats what was open before it.
-8. A key that was certified to sign stands in a `key` entry, from its first batch on (`keys`).
+8. After each start, heartbeat and stop a checkpoint was published; a crash may lose one a process.
+9. A key that was certified to sign stands in a `key` entry, from its first batch on (`keys`).
 
 Names read from bodies, and only these: `plan` (endpoint names, or objects with `endpoint`),
 `endpoint`, `attempts` (likewise), `snapshot` (hex SHA-256), `event`, `roster`, `certificate`.
@@ -42,6 +43,8 @@ class Structure:
         self._snapshots: dict[str, bool] = {}
         self.newest = 0
         self.keys: dict[str, int] = {}
+        self.starts = 0
+        self.publications = 0
         self._running = False
         self.findings: list[Finding] = []
         self.notices: list[str] = []
@@ -78,6 +81,12 @@ class Structure:
             elif lines and digests[lines - 1].hex() != named.get("digest"):
                 self._fault("roster", place, "the roster is not the one this entry saw")
 
+    def judge_published(self, log: str, count: int) -> None:
+        """8. `count` of checkpoints in the log's folder, read after the log: it may be growing."""
+        gone = self.publications - self.starts - count
+        if gone > 0:
+            self._fault("checkpoint", Place(log, "", 0, -1), f"{gone} published ones are gone")
+
     def _decision(self, place: Place, line: EntryLine, body: Mapping[str, Value]) -> None:
         if line.id in self._open:
             self._fault("duplicate", place, f"`{line.id}` already has an open decision")
@@ -102,6 +111,7 @@ class Structure:
             del self._open[line.id]
 
     def _process(self, place: Place, line: EntryLine, body: Mapping[str, Value]) -> None:
+        self.starts += body.get("event") == "start"
         if body.get("event") in ("start", "stop"):
             self._running = body["event"] == "start"
             for id_, known in self._open.items():
@@ -109,6 +119,7 @@ class Structure:
             self._open.clear()
         roster = body.get("roster")
         if isinstance(roster, dict):
+            self.publications += 1
             self._rosters.append((place, roster))
 
     def _gap(self, place: Place, line: EntryLine, body: Mapping[str, Value]) -> None:

@@ -13,6 +13,9 @@ For each log:
  6. If one doesn't, name the places (`locate.py`). Otherwise structure counts (`structure.py`).
  7. Lines above the largest fitting anchor are the unanchored tail.
 
+For the folder again:
+ 8. A log that was given up, or falls silent without a stop while others go on, is a named gap.
+
 A folder restored from sealed segments may end before its roster, checkpoints and anchors do: with
 `sealed` (log → size) heads above that size are not judged, and a notice says how many lines they
 cover that are not there.
@@ -21,19 +24,19 @@ With no anchor the best verdict is `consistent, unanchored`: whoever holds the s
 have written all of it anew. Nothing here writes.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from router.audit.errors import AuditError
 from router.audit.heads import Head, Heads, certified
-from router.audit.layout import Folder
+from router.audit.layout import Folder, LogFolder, complete_lines
 from router.audit.locate import SHOWN, altered_sidecar, differences, root_at, stored_leaves
-from router.audit.note import PublicKey
+from router.audit.note import PublicKey, parse_checkpoint
 from router.audit.reading import Place
 from router.audit.receipt import Receipt
 from router.audit.roster import NO_LINE, RosterLine, read_roster
 from router.audit.scan import Reader, Scan, scan
-from router.audit.structure import Structure
+from router.audit.structure import GAP_MICROSECONDS, Structure
 from router.audit.verdict import Anchor, Finding, LogVerdict, Verdict
 
 
@@ -72,12 +75,14 @@ class _Verification:
         self._lines: list[RosterLine] = []
         self._findings: list[Finding] = []
         self._notices: list[str] = []
+        self._newest: dict[str, int] = {}
 
     def run(self) -> Verdict:
         self._roster()
         present = self._folder.log_ids()
         self._missing(present)
         logs = [self._log(log) for log in present]
+        self._silent()
         return Verdict(logs, self._findings, self._notices)
 
     def _roster(self) -> None:
@@ -114,11 +119,35 @@ class _Verification:
                 self._notices.append(f"nothing of `{log}` is sealed yet")
                 continue
             detail = "an anchor names it" if log in anchored else "the roster names it"
+            detail += self._lost(log)
             self._findings.append(Finding("missing_log", Place(log, "", 0, -1), detail))
         for log in sorted(set(present) - named):
             if any((self._folder.log(log).path / "segments").glob("*.jsonl")):
                 self._findings.append(
                     Finding("unlisted_log", Place(log, "", 0, -1), "the roster doesn't name it")
+                )
+
+    def _lost(self, log: str) -> str:
+        """What the roster says of a log that nobody could recover."""
+        said = [line for line in self._lines if line.log == log][-1:]
+        return "".join(
+            f"; it was lost with {line.size} lines below its last good checkpoint"
+            for line in said
+            if line.event == "lost"
+        )
+
+    def _silent(self) -> None:
+        """8."""
+        newest = max(self._newest.values(), default=0)
+        ends = {line.log: line.event for line in self._lines}
+        for log, last in self._newest.items():
+            if ends.get(log) == "lost":
+                self._notices.append(f"gap: {log}: given up{self._lost(log)}")
+            elif ends.get(log) == "start" and newest - last > GAP_MICROSECONDS:
+                seconds = (newest - last) // 1_000_000
+                self._notices.append(
+                    f"gap: {log}: it never stopped, and has nothing of the last {seconds} s that "
+                    "other logs go on"
                 )
 
     def _log(self, log: str) -> LogVerdict:
@@ -127,6 +156,9 @@ class _Verification:
         wanted = {head.size for head in heads.all}
         found = scan(self._folder.log(log), wanted, structure, self._reader)  # 4
         structure.judge_roster(self._digests())
+        if self._sealed is None:
+            structure.judge_published(log, _published(self._folder.log(log)))
+        self._newest[log] = structure.newest
         good, bad = _judged(heads.all, found)  # 5
         findings = [*heads.findings, *heads.split_views(), *found.findings]
         notices = [*heads.notices]
@@ -142,7 +174,7 @@ class _Verification:
             findings += altered_sidecar(found, published)
             notices += structure.notices
             findings += certified(good, found.times, structure.keys)
-        findings += _receipts(heads, found)
+        findings += _receipts(heads, found, {(head.size, head.root) for head in good})
         anchored = [head.size for head in good if head.given]
         given = any(head.given for head in heads.all)
         size = max(anchored, default=0) if given else None
@@ -198,12 +230,20 @@ def _judged(heads: Sequence[Head], found: Scan) -> tuple[list[Head], list[Head]]
     return good, [head for head in heads if found.roots.get(head.size) != head.root]
 
 
-def _receipts(heads: Heads, found: Scan) -> Iterator[Finding]:
+def _receipts(heads: Heads, found: Scan, good: Collection[tuple[int, bytes]]) -> Iterator[Finding]:
     for receipt in heads.receipts:
         place, leaf = found.place(receipt.index), found.leaf(receipt.index)
         if leaf is None:
             yield Finding("truncated", place, f"a receipt names line {receipt.index}")
-        elif leaf.hex() != receipt.leaf:
+            continue
+        if leaf.hex() == receipt.leaf:
+            continue
+        head = parse_checkpoint(receipt.checkpoint)
+        if (head.size, head.root) in good:
+            # A receipt's own words aren't signed: only the log and its head can be right here.
+            detail = f"its head fits, and line {receipt.index} is not the one it names: forged, or "
+            yield Finding("anchor", place, f"{detail}given for an entry that was never logged")
+        else:
             yield Finding("altered", place, f"line {receipt.index} is not the one of a receipt")
 
 
@@ -213,6 +253,11 @@ def _capped(findings: Sequence[Finding]) -> list[Finding]:
         return unique
     more = Finding("altered", unique[SHOWN].place, f"and {len(unique) - SHOWN} more findings")
     return [*unique[:SHOWN], more]
+
+
+def _published(folder: LogFolder) -> int:
+    path = folder.checkpoints
+    return len(complete_lines(path.read_bytes())[0]) if path.exists() else 0
 
 
 def _origin(anchor: Anchor) -> str:

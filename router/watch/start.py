@@ -26,6 +26,7 @@ from router.watch.bedrock_reader import BedrockReader
 from router.watch.discover import Discoverer, addresses, looked_up
 from router.watch.drift import DriftWatch
 from router.watch.loops import Loop, Loops
+from router.watch.peers import PeerWatch
 from router.watch.probe import Prober
 from router.watch.renewal import Fetched, NoRole, RoleWatch
 from router.watch.scrape import Scraper
@@ -36,6 +37,7 @@ LOOK_AT_ROLE: Final = 20.0
 LISTEN: Final = 0.1
 LOOK_AT_SEGMENTS: Final = 60.0
 LOOK_AT_SINKS: Final = 2.0
+LOOK_AT_PEERS: Final = 60.0
 
 
 class Waiting(Protocol):
@@ -122,6 +124,8 @@ class Watches:
             *fleet_loops(prober, watch),
         ]
         loops.start(list(_loops(live, drift, soon, reloader, environment, fleet)))
+        peers = PeerWatch(live, log, clocks.entropy, LocalDisk())
+        loops.start([Loop("peers", LOOK_AT_PEERS, peers.look, limit=600.0)])
         exports = live.snapshot.config.log.exports
         if source is not None and exports:
             follow = export_watch(live, log, exports, base, transport, environment)

@@ -257,3 +257,32 @@ def test_leaf_hashes_hide_guesses(gallery: Gallery) -> None:
     entries = [orjson.loads(line) for line in lines]
     nonces = [entry["n"] for entry in entries]
     assert len(set(nonces)) == len(nonces)
+
+
+@pytest.mark.parametrize("left", [0, 1, 5])
+def test_published_checkpoints_that_are_gone_are_missed(gallery: Gallery, left: int) -> None:
+    """Without them a running log could be altered back to its start, unseen."""
+    folder, key = forged(gallery), gallery.box.key
+    history = folder / "eu-1" / "checkpoints.jsonl"
+    lines = history.read_bytes().splitlines(keepends=True)
+    history.write_bytes(b"".join(lines[:left]))
+    if left:
+        last = orjson.loads(lines[left - 1])["checkpoint"]
+        (folder / "eu-1" / "checkpoint").write_text(last)
+    else:
+        history.unlink()
+        (folder / "eu-1" / "checkpoint").unlink()
+    found = verify(folder, public_keys=[key]).all_findings
+    assert ("checkpoint", f"{len(lines) - 2 - left} published ones are gone") in [
+        (one.fault, one.detail) for one in found
+    ]
+
+
+def test_a_receipt_that_was_made_up_accuses_itself(gallery: Gallery) -> None:
+    one, other = gallery.receipts[3], gallery.receipts[7]
+    mixed = Receipt(one.log, one.index, other.leaf, other.checkpoint)
+    (found,) = verify(
+        gallery.box.folder, against=[mixed], public_keys=[gallery.box.key]
+    ).all_findings
+    assert found.fault == "anchor"
+    assert "its head fits" in found.detail
