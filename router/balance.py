@@ -1,19 +1,23 @@
 """Which replica of an endpoint, and how loaded it is: own tokens in flight, corrected by engines.
 
+A replica's load is work: the prompt tokens that are still to compute there, and a little for each
+token of the answers under way. That is what the next request's first token waits for.
+
 Choosing and counting are one step without an await between: of any number of requests that
 choose at once, each sees what the others took.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from math import log
+from math import inf, log
 from typing import Final, NamedTuple
 
 from regions.fleet import Capacity, Lengths, Readings
 from regions.health import HealthBook, Standing
 from regions.model import Endpoint
+from regions.pace import Paces
 from regions.prefix import Affinity, Trail
 from router.load import Held, InFlight
 from router.selection import Condition
@@ -24,6 +28,14 @@ ENGINE_FULL: Final = 1.25
 
 _USUAL: Final = 512.0
 """Tokens of a request of which nothing is known, as those that other routers sent."""
+
+_UNDER_WAY: Final = 0.02
+"""What a token of an answer under way weighs against one of a prompt that is still to compute."""
+_DOUBT: Final = 0.2
+"""A forecast is taken as up to so much longer, by chance: routers that see one queue grow don't
+all leave it, nor all come to the next, in the same moment."""
+_STEP: Final = 0.025
+"""Seconds by which one endpoint must be nearer than another for that to count."""
 
 _ALIKE: Final = (0, 1.0)
 _BELOW: Final = 1 - 1e-9
@@ -70,43 +82,68 @@ class Balance:
     random: Callable[[], float]
     lengths: Lengths = field(default_factory=Lengths)
     affinity: Affinity = field(default_factory=Affinity)
+    paces: Paces = field(default_factory=Paces)
     _of: Snapshot | None = None
     _capacities: Mapping[str, Capacity] = field(default_factory=dict)
     _apart: Mapping[str, tuple[int, float]] = field(default_factory=dict)
+    _costs: Mapping[str, float] = field(default_factory=dict)
 
-    def condition(self, endpoint: str) -> Condition:
+    def __post_init__(self) -> None:
+        """What opens is what paces are learned from."""
+        self.inflight.on_open = self._opened
+
+    def _opened(self, held: Held, seconds: float) -> None:
+        self.paces.learn(held.key.partition("/")[0], held.ahead, seconds)
+
+    def condition(self, endpoint: str, prompt: int = 0) -> Condition:
         """How an endpoint stands: as its best replica does, with that replica's load.
 
         Without a replica it counts as marked: there is nothing to ask, until one is found.
+
+        Args:
+            prompt: the tokens of the request that asks, for which the first token is foretold.
         """
         keys = self.snapshot().targets.get(endpoint)
         if not keys:
             return _NOWHERE
         seats = self._seats(endpoint, keys)
         best = seats[0] if len(seats) == 1 else min(seats, key=_rank)
-        return Condition(best.standing, best.load, best.retry_in, best.full)
+        soon = self.paces.expect(endpoint, best.load + prompt) * (1 + _DOUBT * self.random())
+        return Condition(
+            best.standing, best.load, best.retry_in, best.full,
+            soon > self.snapshot().config.router.limits.target, self._costs.get(endpoint, 0.0),
+            int(self.paces.floor(endpoint) / _STEP), soon,
+        )  # fmt: skip
 
     def _seats(self, endpoint: str, keys: Iterable[str]) -> list[Seat]:
         capacity, now = self._capacity(endpoint), self.loop_time()
-        return [self._seat(capacity, key, now) for key in keys]
+        rate = self.paces.rate(endpoint)
+        return [self._seat(capacity, key, now, rate) for key in keys]
 
     def seat(self, endpoint: str, key: str) -> Seat:
         """How one replica stands."""
-        return self._seat(self._capacity(endpoint), key, self.loop_time())
+        rate = self.paces.rate(endpoint)
+        return self._seat(self._capacity(endpoint), key, self.loop_time(), rate)
 
-    def _seat(self, capacity: Capacity | None, key: str, now: float) -> Seat:
+    def _seat(self, capacity: Capacity | None, key: str, now: float, rate: float) -> Seat:
         standing, share, retry = self.health.state(key, now)
         foreign, pressure = self.readings.both(key, now)
         tokens: float = self.inflight.tokens(key)
+        work = _UNDER_WAY * tokens
+        if tokens:
+            work += self.inflight.work(key, now, rate)
         if foreign:
-            tokens += foreign * self._mean(key)
+            theirs = foreign * self._mean(key)
+            tokens += theirs
+            # Of those that wait we know how many, not whose.
+            work += theirs * max(_UNDER_WAY, 1 - 1 / pressure if pressure > 1 else 0.0)
         full = pressure >= ENGINE_FULL
         if capacity is not None and not full:
             full = capacity.used(self.inflight.requests(key) + foreign, tokens) >= 1
         if key not in self._apart:
-            return Seat(key, standing, full, tokens / share, retry)
+            return Seat(key, standing, full, work / share, retry)
         priority, part = self._apart[key]
-        return Seat(key, standing, full, tokens / share / part, retry, priority)
+        return Seat(key, standing, full, work / share / part, retry, priority)
 
     def saturation(self, endpoint: str, key: str) -> float:
         """The load of a replica over what it can take; 0 when nothing is known of that."""
@@ -127,42 +164,55 @@ class Balance:
         if snapshot is not self._of:
             self._of, self._capacities = snapshot, capacities(snapshot.policy.endpoints)
             self._apart = apart(snapshot)
+            self._costs = costs(snapshot.policy.endpoints)
         return self._capacities.get(endpoint)
 
     # ----------------------------------------------------------------------------------
 
-    def reserve(self, endpoint: str, tokens: int, trail: Trail | None = None) -> Held | None:
+    def reserve(
+        self, endpoint: str, tokens: int, trail: Trail | None = None, prompt: int = 0
+    ) -> Held | None:
         """Choose a replica and count the request there; `None` when the endpoint has none.
 
         A replica that holds the prompt's beginning is taken, unless it has too much to do.
+
+        Args:
+            tokens: prompt and expected output; `prompt` the first of the two alone.
         """
         keys = tuple(self.snapshot().targets.get(endpoint, ()))
         if not keys:
             return None
         if len(keys) == 1:
-            return self.inflight.enter(keys[0], tokens)
+            return self._enter(endpoint, keys[0], tokens, prompt)
         seats = self._seats(endpoint, keys)
         best = min(seat.rank[:4] for seat in seats)
         alike = [seat for seat in seats if seat.rank[:4] == best]
-        chosen = self._chosen(alike, tokens, trail)
-        return self.inflight.enter(chosen, tokens)
+        chosen, left = self._chosen(alike, prompt, trail)
+        return self._enter(endpoint, chosen, tokens, left)
 
-    def _chosen(self, alike: Sequence[Seat], tokens: int, trail: Trail | None) -> str:
-        if trail is not None:
-            loads = {seat.key: seat.load for seat in alike}
-            found = self.affinity.choose(trail, loads, tokens)
-            if found is not None:
-                return found
-        return min(alike, key=lambda seat: (seat.load, self._lot(seat.key))).key
+    def _enter(self, endpoint: str, key: str, tokens: int, prompt: int) -> Held:
+        now, rate = self.loop_time(), self.paces.rate(endpoint)
+        return self.inflight.enter(key, tokens, prompt, now, rate)
+
+    def _chosen(self, alike: Sequence[Seat], prompt: int, trail: Trail | None) -> tuple[str, int]:
+        """The replica, and how much of the prompt it has yet to compute."""
+        least = min(alike, key=lambda seat: (seat.load, self._lot(seat.key)))
+        if trail is None:
+            return least.key, prompt
+        loads = {seat.key: seat.load for seat in alike}
+        return self.affinity.choose(trail, loads, prompt, least.key)
 
     def _lot(self, key: str) -> float:
         """Among equals the lowest is chosen: by chance, in proportion to the shares."""
         return -log(1.0 - self.random() * _BELOW) / self._apart.get(key, _ALIKE)[1]
 
-    def in_turn(self, snapshot: Snapshot, endpoint: str, first: str | None) -> list[str]:
+    def in_turn(self, snapshot: Snapshot, endpoint: str, first: str | None) -> Iterator[str]:
         """An endpoint's replicas as they are to be asked, the reserved one first if it is well."""
         now = self.loop_time()
-
+        replicas = snapshot.replicas(endpoint)
+        if first in replicas and not self.health.standing(first, now).turn:
+            yield first  # hardly ever is another one asked: they needn't be put in order
+            replicas = tuple(key for key in replicas if key != first)
         known = self._apart if snapshot is self._of else apart(snapshot)
 
         def rank(key: str) -> tuple[int, bool, int, float]:
@@ -170,7 +220,7 @@ class Balance:
             priority, part = known.get(key, _ALIKE)
             return standing.turn, key != first, priority, self.inflight.tokens(key) / share / part
 
-        return sorted(snapshot.replicas(endpoint), key=rank)
+        yield from sorted(replicas, key=rank)
 
 
 def capacities(endpoints: Mapping[str, Endpoint]) -> dict[str, Capacity]:
@@ -183,6 +233,17 @@ def capacities(endpoints: Mapping[str, Endpoint]) -> dict[str, Capacity]:
             found[name] = Capacity(
                 None if requests is None else int(requests), None if tokens is None else int(tokens)
             )
+    return found
+
+
+def costs(endpoints: Mapping[str, Endpoint]) -> dict[str, float]:
+    """What one more request costs at each: nothing at what is paid for anyhow, else its price."""
+    found = {}
+    for name, endpoint in endpoints.items():
+        price = endpoint.price
+        known = None not in (price.input, price.output)
+        asked = (price.input or 0.0) + (price.output or 0.0) if known else inf
+        found[name] = 0.0 if endpoint.self_operated else asked
     return found
 
 

@@ -116,7 +116,9 @@ class Limits(Strict):
     sent to first content of a stream; `answer`: from sent to the whole of an answer that is
     no stream; `idle`: between two chunks; `attempts`: endpoints tried at most;
     `concurrency`: open requests per key, where the key sets none; `queue`: the longest wait for
-    room at an endpoint; `waiting`: the most requests that wait at a time.
+    room at an endpoint; `waiting`: the most requests that wait at a time; `target`: the time to
+    the first token that is aimed at: where it is foretold to be longer, another endpoint inside
+    the boundary goes first.
     """
 
     body: Size = 20 << 20
@@ -130,6 +132,7 @@ class Limits(Strict):
     attempts: Annotated[int, Field(ge=1, le=16)] = 4
     concurrency: Annotated[int, Field(ge=1)] = 256
     waiting: Annotated[int, Field(ge=0)] = 1024
+    target: Duration = 2.0
 
 
 class RouterSection(Strict):

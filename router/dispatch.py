@@ -15,7 +15,7 @@ endpoints, or with `retry_unknown: true`. Stateful calls never are.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -103,7 +103,7 @@ class Dispatcher:
     roles: CredentialBoard
     silence: Silence
     hedges: Hedges
-    in_turn: Callable[[Snapshot, str, str | None], list[str]]
+    in_turn: Callable[[Snapshot, str, str | None], Iterable[str]]
     record: Callable[[Plan, Candidacy, int], Awaitable[object]]
     loop_time: Callable[[], float]
     wall_time: Callable[[], float]
@@ -283,6 +283,8 @@ class Dispatcher:
         name, status = candidacy.endpoint.name, opened.status
         run.attempts.append(Attempt(name, replica, "ok", status, millis, call_id=call_id))
         self.health.observe(replica, Sign.OK, self.loop_time())
+        if isinstance(opened, OpenedStream):
+            held.opened(self.loop_time())
         attempts = tuple(run.attempts)
         return Dispatched(run.committed, candidacy, opened, attempts, held, replica, began)
 

@@ -13,7 +13,7 @@ from regions.prefix import Trail
 from router.balance import Balance
 from router.frozen import frozen
 from router.load import Held
-from router.selection import order
+from router.selection import Condition, order
 from router.types import Candidacy
 from router.waiting import Ticket, WaitingRoom
 
@@ -22,12 +22,14 @@ from router.waiting import Ticket, WaitingRoom
 class Wish:
     """What a request needs: `tokens` of room at one of its eligible endpoints.
 
+    `prompt` are those of the tokens that come before the answer's first.
     `path` is its prompt's beginning, `None` where load alone decides; `tenant` and `weight` say
     whose turn it is when all are full, `until` (loop time) how long it may wait then.
     """
 
     eligible: tuple[Candidacy, ...]
     tokens: int
+    prompt: int
     path: Trail | None
     tenant: str
     weight: int
@@ -75,12 +77,18 @@ class Placing:
         return await self.room.wait(ticket, lambda: self._found(wish), wish.until)
 
     def _found(self, wish: Wish) -> Placed | None:
-        found = order(wish.eligible, self.balance.condition)
+        states: dict[str, Condition] = {}
+
+        def condition(endpoint: str) -> Condition:
+            found = states[endpoint] = self.balance.condition(endpoint, wish.prompt)
+            return found
+
+        found = order(wish.eligible, condition)
         best = found[0].endpoint.name
-        state = self.balance.condition(best)
+        state = states[best]
         if state.full and state.standing is not Standing.MARKED:
             return None
-        return Placed(found, self.balance.reserve(best, wish.tokens, wish.path))
+        return Placed(found, self.balance.reserve(best, wish.tokens, wish.path, wish.prompt))
 
 
 def _pool(wish: Wish) -> frozenset[str]:

@@ -55,7 +55,8 @@ class Ranking:
         limits = admitted.snapshot.config.router.limits
         until = min(self.balance.loop_time() + limits.queue, admitted.arrival.deadline)
         tokens, path = self._expected(filtered), self._trail(filtered)
-        return Wish(filtered.eligible, tokens, path, *_weighted(admitted), until)
+        prompt = filtered.graded.decided.classified.prompt_tokens
+        return Wish(filtered.eligible, tokens, prompt, path, *_weighted(admitted), until)
 
     def _expected(self, filtered: Filtered) -> int:
         """Prompt and expected output: what was learned, where the client's limit is only a cap."""

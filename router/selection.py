@@ -1,8 +1,11 @@
 """Step 7, rank: the order in which eligible endpoints are tried. Pure.
 
 Lowest tier with an available endpoint first: one that is well and has room. Within a tier the
-operator's `prefer` sets, then standing (health), then load. Residency is no part of it:
-whoever is here is inside.
+operator's `prefer` sets, then standing (health), then whether the first token comes in the time
+aimed at. Of those where it does: what one more request costs, how near it is, load. So requests
+stay at home, where their caches are, until its queue grows too long; the next nearest takes what
+is too much, and they return. Where it does nowhere, the soonest goes first. Residency is no
+part of it: whoever is here is inside.
 
 A `prefer` is an ordered list of sets. A later set opens when every endpoint of the earlier
 ones is out: excluded, vetoed, marked bad, or failed in this request. A candidate is open
@@ -24,17 +27,26 @@ class Condition(NamedTuple):
     """How an endpoint stands right now: its best replica's standing, and its load.
 
     `load` is in-flight tokens per unit of share; `retry_in` seconds until it may be tried;
-    `full`: every replica that is well has as much as it can take.
+    `full`: every replica that is well has as much as it can take. `late`: the first token would
+    come later than the operator aims at; `cost`: of one more request, as price a million tokens;
+    `near`: how far it is, in steps; `soon`: seconds to the first token, as foretold.
     """
 
     standing: Standing
     load: float
     retry_in: float = 0.0
     full: bool = False
+    late: bool = False
+    cost: float = 0.0
+    near: int = 0
+    soon: float = 0.0
 
 
 class PreferConflict(Exception):
     """Endpoints are available, but no candidate is open under every applying `prefer`."""
+
+
+Turn = tuple[bool, bool, int, int, bool, float, float, float]
 
 
 def order(
@@ -56,13 +68,17 @@ def order(
     return _by_preference(eligible, state)
 
 
-def _key(candidacy: Candidacy, state: dict[str, Condition]) -> tuple[bool, bool, int, int, float]:
+def _key(candidacy: Candidacy, state: dict[str, Condition]) -> Turn:
     condition = state[candidacy.endpoint.name]
     # A marked endpoint goes behind every tier: it is tried when nothing else is left.
     standing = condition.standing
     marked = standing is Standing.MARKED
     full = condition.full and not marked
-    return marked, full, candidacy.verdict.candidate.tier, standing.turn, condition.load
+    tier = candidacy.verdict.candidate.tier
+    if condition.late:
+        return marked, full, tier, standing.turn, True, 0.0, condition.soon, condition.load
+    cost, near = condition.cost, condition.near
+    return marked, full, tier, standing.turn, False, cost, near, condition.load
 
 
 def _by_preference(

@@ -192,6 +192,8 @@ class Flight(Ended):
         stage, now = self.stage, self.stage.loop.time()
         stage.tally.first(self.ask, now - self.came, stage.fleet.specs[self.key])
         self.station.health.observe(self.key, Sign.OK, now)
+        if self.held is not None:
+            self.held.opened(now)
 
     def ended(self, times: JobTimes | None) -> None:
         """The answer is whole, or its engine died."""

@@ -116,11 +116,13 @@ class Station:
         tokens = ask.prompt + self.balance.lengths.expect(MODEL, ask.tenant, _CAP)
         path = self._trail(ask, block) if ask.blocks else None
         until = now + self.limits.queue
-        return Wish(self.eligible(ask.tenant), tokens, path, ask.tenant, tenant.weight, until)
+        return Wish(
+            self.eligible(ask.tenant), tokens, ask.prompt, path, ask.tenant, tenant.weight, until
+        )
 
     def _trail(self, ask: Ask, block: int) -> Trail:
         """The trail of a prompt whose blocks are these: the first is the system's, as in truth."""
-        texts = [self._text(one, block * 4) for one in ask.blocks[:24]]
+        texts = [self._text(one, block * 4) for one in ask.blocks[:62]]
         return trail((("system", texts[0]), ("user", "".join(texts[1:]))), MODEL.encode())
 
     def _text(self, block: int, size: int) -> str:

@@ -19,8 +19,8 @@ class LeastLoad(Balance):
 
     __slots__ = ()
 
-    def _chosen(self, alike: Sequence[Seat], tokens: int, trail: Trail | None) -> str:
-        return super()._chosen(alike, tokens, None)
+    def _chosen(self, alike: Sequence[Seat], prompt: int, trail: Trail | None) -> tuple[str, int]:
+        return super()._chosen(alike, prompt, None)
 
 
 class RoundRobin(Balance):
@@ -28,9 +28,9 @@ class RoundRobin(Balance):
 
     __slots__ = ("_turn",)
 
-    def _chosen(self, alike: Sequence[Seat], tokens: int, trail: Trail | None) -> str:
+    def _chosen(self, alike: Sequence[Seat], prompt: int, trail: Trail | None) -> tuple[str, int]:
         self._turn = getattr(self, "_turn", -1) + 1
-        return alike[self._turn % len(alike)].key
+        return alike[self._turn % len(alike)].key, prompt
 
 
 class Random(Balance):
@@ -38,13 +38,13 @@ class Random(Balance):
 
     __slots__ = ()
 
-    def _chosen(self, alike: Sequence[Seat], tokens: int, trail: Trail | None) -> str:
-        return alike[min(len(alike) - 1, int(self.random() * len(alike)))].key
+    def _chosen(self, alike: Sequence[Seat], prompt: int, trail: Trail | None) -> tuple[str, int]:
+        return alike[min(len(alike) - 1, int(self.random() * len(alike)))].key, prompt
 
 
 def prefix_only(balance: Balance) -> Balance:
     """Wherever the beginning is known, however busy that is."""
-    balance.affinity = Affinity(slack=1e12)
+    balance.affinity = Affinity(worth=1e12)
     return balance
 
 

@@ -34,7 +34,7 @@ def placing() -> Placing:
 
 
 def wish(until: float) -> Wish:
-    return Wish(eligible(SNAPSHOT, "any"), 100, None, "any", 1, until)
+    return Wish(eligible(SNAPSHOT, "any"), 100, 80, None, "any", 1, until)
 
 
 def test_room_is_taken_at_once_while_there_is_some() -> None:
