@@ -7,11 +7,16 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from regions.prefix import BLOCK, BLOCKS, Affinity, rendezvous, trail
+from regions.prefix import BLOCK, BLOCKS, SIZES, Affinity, Trail, rendezvous, trail
 
 KEYS = [f"fra/{n}" for n in range(8)]
 IDLE = dict.fromkeys(KEYS, 0.0)
 Parts = list[tuple[str, str]]
+
+
+def pick(book: Affinity, prompt: Trail, loads: dict[str, float], tokens: int) -> str:
+    """The choice where the first of the least busy is the least busy."""
+    return book.choose(prompt, loads, tokens, min(loads, key=lambda key: loads[key]))[0]
 
 
 def talk(name: str, turns: int) -> Parts:
@@ -38,21 +43,21 @@ def test_blocks_cover_everything_before_them() -> None:
 def test_a_conversation_stays_at_its_replica_in_every_router() -> None:
     for name in ("ann", "bob", "cleo"):
         chosen = {
-            Affinity().choose(trail(talk(name, turns)), IDLE, 10)
+            pick(Affinity(), trail(talk(name, turns)), IDLE, 10)
             for turns in range(6)  # a fresh router for each turn: nothing is shared
         }
         assert len(chosen) == 1
 
 
 def test_conversations_spread() -> None:
-    chosen = Counter(Affinity().choose(trail(talk(f"user {n}", 0)), IDLE, 10) for n in range(400))
+    chosen = Counter(pick(Affinity(), trail(talk(f"user {n}", 0)), IDLE, 10) for n in range(400))
     assert set(chosen) == set(KEYS)
     assert max(chosen.values()) < 2 * 400 / len(KEYS)
 
 
 def test_a_session_outweighs_the_text() -> None:
     chosen = {
-        Affinity().choose(trail([("user", text)], session=b"s1"), IDLE, 10) for text in "abcdef"
+        pick(Affinity(), trail([("user", text)], session=b"s1"), IDLE, 10) for text in "abcdef"
     }
     assert len(chosen) == 1
 
@@ -67,33 +72,58 @@ def test_a_replica_that_goes_moves_only_its_own() -> None:
 def test_a_shared_document_is_read_where_it_was_read_before() -> None:
     book = Affinity()
     document = ("system", "x" * BLOCK * 20)
-    first = book.choose(trail([document, ("user", "who?")]), IDLE, 10)
+    first = pick(book, trail([document, ("user", "who?")]), IDLE, 10)
     for question in ("what?", "when?", "why?"):
-        assert book.choose(trail([document, ("user", question)]), IDLE, 10) == first
+        assert pick(book, trail([document, ("user", question)]), IDLE, 10) == first
 
 
-def test_load_bounds_affinity() -> None:
+def test_a_cache_is_worth_the_tokens_it_saves() -> None:
+    book, prompt = Affinity(), trail(talk("ann", 3))
+    first = pick(book, prompt, IDLE, 1000)
+    loads = {**IDLE, first: 900.0}
+    # All of it is known: a wait for as many tokens costs nothing, and more is worth it for others.
+    assert book.choose(prompt, loads, 1000, KEYS[0]) == (first, 0)
+    assert pick(book, prompt, {**loads, first: 1900.0}, 1000) == first
+    other = next(key for key in KEYS if key != first)
+    assert book.choose(prompt, {**loads, first: 2100.0}, 1000, other) == (other, 1000)
+    # Now it is known there.
+    assert pick(book, prompt, {**IDLE, other: 900.0}, 1000) == other
+
+
+def test_what_all_conversations_share_makes_no_crowd() -> None:
     book = Affinity()
-    prompt = trail(talk("ann", 3))
-    first = book.choose(prompt, IDLE, 100)
-    assert first is not None
-    loads = dict.fromkeys(KEYS, 100.0)
-    assert book.choose(prompt, {**loads, first: 1000.0}, 100) not in (first, None)
-    # Everyone busy alike: none is within the bound, so load alone decides.
-    assert book.choose(prompt, dict.fromkeys(KEYS, 100.0), 100) is None
-    assert book.choose(prompt, dict.fromkeys(KEYS, 1000.0), 100) is not None
+    system = ("system", "s" * BLOCK * 8)
+    loads = dict.fromkeys(KEYS, 0.0)
+    for n in range(400):
+        prompt = trail([system, ("user", f"question {n} " * 200)])
+        chosen, left = book.choose(prompt, loads, 100, min(loads, key=lambda key: loads[key]))
+        loads[chosen] += left
+    assert max(loads.values()) - min(loads.values()) <= 200
+
+
+def test_the_anchor_is_a_conversation_s_own_behind_a_long_system_prompt() -> None:
+    system = ("system", "s" * BLOCK * 9)
+    one, other = (trail([system, ("user", name * 5000)]) for name in "ab")
+    assert one.blocks[:8] == other.blocks[:8]
+    assert one.anchor != other.anchor
+    assert BLOCK * 9 < sum(SIZES[: one.stem]) < BLOCK * 18
+
+
+def test_long_prompts_are_told_apart_at_their_end() -> None:
+    text = "".join(f"{n} " for n in range(30_000))[:120_000]
+    one, other = trail([("user", text + "a" * 9000)]), trail([("user", text + "b" * 9000)])
+    assert len(one.blocks) == BLOCKS
+    assert one.blocks[:-2] == other.blocks[:-2]
+    assert one.blocks[-1] != other.blocks[-1]
 
 
 @given(st.lists(st.integers(0, 30), min_size=50, max_size=200))
-def test_no_replica_gets_far_more_than_its_share(names: list[int]) -> None:
-    """Whatever prompts come, the fullest stays within the bound of the mean, or takes one."""
+def test_no_replica_gets_far_more_than_the_others(names: list[int]) -> None:
+    """Whatever prompts come, work differs by no more than what one prompt's cache is worth."""
     book, loads = Affinity(), dict.fromkeys(KEYS, 0.0)
     for name in names:
-        prompt = trail(talk(str(name), 1))
-        chosen = book.choose(prompt, loads, 10) or min(loads, key=lambda key: loads[key])
-        loads[chosen] += 10
-        mean = sum(loads.values()) / len(loads)
-        assert max(loads.values()) <= max(1.25 * mean, mean + 10)
+        loads[pick(book, trail(talk(str(name), 1)), loads, 10)] += 10
+        assert max(loads.values()) - min(loads.values()) <= 10 + 2 * 10
 
 
 def test_memory_is_bounded_and_forgets_what_is_gone() -> None:
@@ -103,4 +133,4 @@ def test_memory_is_bounded_and_forgets_what_is_gone() -> None:
     book.forget(frozenset())
     first = trail([("system", "x" * BLOCK * 4)])
     book.remember(first.blocks, "gone")
-    assert book.choose(first, IDLE, 1) in KEYS
+    assert pick(book, first, IDLE, 1) in KEYS

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
+from math import inf
 from pathlib import Path
 
 import pytest
 
 from regions.fleet import Capacity, Reading
 from regions.health import Sign, Standing
-from router.balance import capacities
+from regions.model import Price
+from router.balance import capacities, costs
 from tests.router.crowd import crowd, hosts, settle_for
 from tests.router.made import endpoint
-from tests.router.scripted import Reply, Scripted, answer, failure, scripted
+from tests.router.scripted import Reply, Scripted, answer, event, failure, scripted, stream
 
 
 def well(host: str, number: int) -> Reply:
@@ -123,7 +126,7 @@ async def test_a_marked_replica_comes_last_and_a_full_one_before_it(tmp_path: Pa
         live = world.router.live
         live.health.observe(keys[0], Sign.DEAD, live.loop_time())
         held = live.inflight.enter(keys[1], 5)
-        assert live.balance.condition("fra1") == (Standing.GOOD, 0, 0, False)
+        assert live.balance.condition("fra1")[:4] == (Standing.GOOD, 0, 0, False)
         taken = live.balance.reserve("fra1", 5)
         assert taken is not None
         assert taken.key == keys[2]
@@ -167,3 +170,60 @@ async def test_a_conversation_stays_at_its_replica(tmp_path: Path) -> None:
         names = [f"n{n}" for n in range(6)]
         assert len({await talk(world, n, 0, x_domicile_session="one") for n in names}) == 1
         assert len({await talk(world, f"other {n}", 0) for n in names}) > 1
+
+
+def test_what_is_paid_for_anyhow_costs_nothing_more() -> None:
+    own, managed, unknown = endpoint("a"), endpoint("b"), endpoint("c")
+    managed = replace(managed, self_operated=False, price=Price(3.0, 15.0))
+    unknown = replace(unknown, self_operated=False, price=Price(3.0))
+    found = costs({"a": own, "b": managed, "c": unknown})
+    assert found == {"a": 0.0, "b": 18.0, "c": inf}
+
+
+def teach(world: Scripted, name: str, floor: float, rate: float) -> None:
+    for tokens in (100, 4000) * 10:
+        world.router.live.balance.paces.learn(name, tokens, floor + tokens / rate)
+
+
+async def test_the_near_is_asked_until_its_queue_grows_too_long(tmp_path: Path) -> None:
+    async with scripted(tmp_path, well) as world:
+        teach(world, "fra1", 0.01, 4000)
+        teach(world, "par1", 0.21, 4000)
+        live = world.router.live
+
+        async def asked() -> str | None:
+            return (await world.ask()).sent["x-domicile-endpoint"]
+
+        assert [await asked() for _ in range(4)] == ["fra1"] * 4
+        now = live.loop_time()
+        held = live.inflight.enter("fra1", 40_000, 40_000, now, 4000)
+        assert live.balance.condition("fra1").late
+        assert [await asked() for _ in range(4)] == ["par1"] * 4
+        held.close()
+        assert [await asked() for _ in range(4)] == ["fra1"] * 4
+
+
+async def test_where_all_are_late_the_soonest_is_asked(tmp_path: Path) -> None:
+    async with scripted(tmp_path, well) as world:
+        teach(world, "fra1", 0.01, 1000)
+        teach(world, "par1", 0.2, 1000)
+        live = world.router.live
+        now = live.loop_time()
+        held = [live.inflight.enter("fra1", 90_000, 90_000, now, 1000)]
+        held.append(live.inflight.enter("par1", 40_000, 40_000, now, 1000))
+        assert (await world.ask()).sent["x-domicile-endpoint"] == "par1"
+        for one in held:
+            one.close()
+
+
+async def test_first_tokens_teach_the_pace(tmp_path: Path) -> None:
+    def script(host: str, number: int) -> Reply:
+        return stream(event(content="hi"), event(finish_reason="stop"), b"data: [DONE]\n\n")
+
+    async with scripted(tmp_path, script) as world:
+        for _ in range(30):
+            await world.ask(stream=True, content="word " * 400)
+        live = world.router.live
+        known = [live.balance.paces.expect(name, 500) for name in ("fra1", "par1")]
+        assert max(known) > 0
+        assert live.inflight.keys == ()

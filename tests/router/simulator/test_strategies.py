@@ -28,7 +28,7 @@ def balance(strategy: str) -> Balance:
 def chosen(strategy: str, count: int) -> list[str]:
     found, keys = balance(strategy), []
     for _ in range(count):
-        held = found.reserve("fra1", 100, PROMPT)
+        held = found.reserve("fra1", 100, PROMPT, 80)
         assert held is not None
         keys.append(held.key)
     return keys
@@ -56,6 +56,6 @@ def test_the_ill_are_left_by_all() -> None:
         for key in ("fra1/0", "fra1/1", "fra1/2"):
             found.health.observe(key, Sign.DEAD, 1.0)
         for _ in range(8):
-            held = found.reserve("fra1", 100, PROMPT)
+            held = found.reserve("fra1", 100, PROMPT, 80)
             assert held is not None
             assert held.key == "fra1/3"
