@@ -26,16 +26,28 @@ class Quotas:
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
 
-    async def enter(self, tenant: Tenant | None, lease: str) -> Reservation | None:
+    def own(self, tenant: str, key: str, limit: int | None) -> Seats | None:
+        """A key's own limit of open requests, where processes share the ledger; else the process
+        counts it, see `Concurrency`."""
+        if limit is None or not self._ledger.shared:
+            return None
+        return Seats("concurrency", f"{tenant}/key:{key}", limit)
+
+    async def enter(
+        self, tenant: Tenant | None, lease: str, own: Seats | None = None
+    ) -> Reservation | None:
         """Reserve one request and one seat; `None` for a tenant without limits.
+
+        Args:
+            own: the key's seats, reserved with the tenant's.
 
         Raises:
             RequestError: 429 with a computed `retry-after`.
         """
-        if tenant is None or not _limited(tenant):
+        if tenant is None or (own is None and not _limited(tenant)):
             return None
         takes = _takes(tenant, "requests", tenant.limits.requests, 1)
-        seats = _seats(tenant)
+        seats = _seats(tenant) if own is None else (*_seats(tenant), own)
         levels = await _taken(self._ledger, takes, seats, lease)
         return Reservation(self._ledger, tenant, lease, takes, seats, levels)
 
@@ -117,7 +129,7 @@ def refused(full: Full) -> RequestError:
     wait = max(1, math.ceil(full.retry_after))
     return RequestError(
         code,
-        f"the tenant's limit of {full.limit} {full.name} is used up; try again in {wait} s",
+        f"the limit of {full.limit} {full.name} is used up; try again in {wait} s",
         retry_after=full.retry_after,
         headers={
             f"x-ratelimit-limit-{full.name}": str(full.limit),
@@ -131,13 +143,13 @@ def exactness(config: Config, workers: int) -> str:
     """How exact the tenants' and keys' limits are, in words for the operator."""
     if workers == 1:
         where = "this process" if config.state is None else "Redis, over all routers"
-        return f"exact: tenants' limits are counted in {where}, keys' open requests here"
+        return f"exact, counted in {where}"
     part = f"1/{workers} of each limit, one at least"
     if config.state is None:
         return f"each of {workers} workers allows {part}: `state.redis` makes tenants' limits exact"
     return (
-        f"tenants' limits are exact, counted in Redis; of keys' open requests each of {workers} "
-        f"workers allows {part}"
+        f"limits are exact, counted in Redis; of keys without a `concurrency` of their own each of "
+        f"{workers} workers allows {part}"
     )
 
 

@@ -11,7 +11,7 @@ from policies.timed import earliest, effective_now
 from regions.footprints.parameters import examine
 from regions.health import Sign
 from router import deciding, obligations
-from router.admission import Concurrency, parse
+from router.admission import ELSEWHERE, Concurrency, parse
 from router.audit.entry import Entry
 from router.audit.errors import AuditError
 from router.audit.log import AuditLog, Committed
@@ -96,12 +96,14 @@ class TwelveSteps:
         """2. A place among the key's open requests, its tenant's limits, the body, one parse."""
         arrival = authenticated.arrival
         principal = authenticated.principal
-        lease = self.concurrency.enter(principal.key, principal.concurrency)
+        key, limit = principal.key, principal.concurrency
+        # A tenant's limits are for what it asks itself, not for what we ask again.
+        own = arrival.purpose is not Purpose.SHADOW
+        seats = self.quotas.own(principal.tenant, key, limit) if own else None
+        lease = self.concurrency.enter(key, limit if seats is None else ELSEWHERE)
         try:
-            # A tenant's limits are for what it asks itself, not for what we ask again.
-            own = arrival.purpose is not Purpose.SHADOW
             tenant = arrival.snapshot.policy.tenants.get(principal.tenant) if own else None
-            lease.reservation = await self.quotas.enter(tenant, arrival.id)
+            lease.reservation = await self.quotas.enter(tenant, arrival.id, seats)
             raw = await arrival.exchange.body(arrival.snapshot.config.router.limits.body)
             body = parse(raw)
             asked = arrival.surface.read(body)

@@ -93,6 +93,11 @@ class Ledger(Protocol):
         ...
 
     @property
+    def shared(self) -> bool:
+        """Whether other processes count here too."""
+        ...
+
+    @property
     def degraded(self) -> str:
         """Why limits are not exact right now; empty when they are."""
         ...

@@ -68,6 +68,11 @@ class MemoryLedger:
                 self._open.pop(seat.key, None)
 
     @property
+    def shared(self) -> bool:
+        """See `Ledger`."""
+        return False
+
+    @property
     def degraded(self) -> str:
         """See `Ledger`."""
         return ""

@@ -165,6 +165,11 @@ class SharedLedger:
             self._later(self._redis.zrem(self._key(seat.key), lease))
 
     @property
+    def shared(self) -> bool:
+        """See `Ledger`."""
+        return True
+
+    @property
     def degraded(self) -> str:
         """See `Ledger`."""
         return self._reason

@@ -139,39 +139,35 @@ class Crew:
         """Start every worker, and keep each going."""
         self._lives = [asyncio.create_task(self._live(slot)) for slot in self.slots]
 
-    async def stop(self, seconds: float, hurry: asyncio.Event) -> list[Slot]:
+    async def stop(self, seconds: float, hurry: asyncio.Event) -> None:
         """Let open requests end within so many seconds, then end every worker.
 
-        `hurry` set meanwhile ends the wait. Gives those that did not end by themselves.
+        `hurry` set meanwhile ends the wait; a worker that has not begun is killed.
         """
         self._stopping.set()
-        processes = [(s, s.process) for s in self.slots if s.process is not None]
+        serving = self.serving()
         for slot in self.slots:
-            if slot.state == "serving":
-                slot.state = "stopping"
-                await self._told(slot, Drain(seconds))
-            else:
+            if slot.state == "starting":
                 slot.kill()
+        for slot in serving:
+            slot.state = "stopping"
+        await asyncio.gather(*(self._told(slot, Drain(seconds)) for slot in serving))
         hurried = asyncio.create_task(self._hurried(hurry))
         try:
             async with asyncio.timeout(seconds + LAST):
-                await asyncio.gather(*(process.wait() for _, process in processes))
+                await asyncio.shield(asyncio.gather(*self._lives))
         except TimeoutError:
             for slot in self.slots:
                 slot.kill()
+            await asyncio.gather(*self._lives)
         finally:
             hurried.cancel()
-        for life in self._lives:
-            life.cancel()
-        codes = [(slot, await process.wait()) for slot, process in processes]
         for slot in self.slots:
             slot.shut()
-        return [slot for slot, code in codes if code != 0]
 
     async def _hurried(self, hurry: asyncio.Event) -> None:
         await hurry.wait()
-        for slot in self.slots:
-            await self._told(slot, Hurry())
+        await asyncio.gather(*(self._told(slot, Hurry()) for slot in self.slots))
         await self._clocks.sleep(LAST)
         for slot in self.slots:
             slot.kill()
@@ -195,7 +191,17 @@ class Crew:
             slot.reason = slot.reason or f"it ended with code {code}"
             self._judge()
             self.metrics.count("domicile_worker_restarts_total")
-            await self._clocks.sleep(pause)
+            await self._pause(pause)
+
+    async def _pause(self, seconds: float) -> None:
+        """Wait, or until a stop is asked for."""
+        waiting = asyncio.ensure_future(self._clocks.sleep(seconds))
+        stopping = asyncio.ensure_future(self._stopping.wait())
+        try:
+            await asyncio.wait((waiting, stopping), return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            waiting.cancel()
+            stopping.cancel()
 
     async def _process(self, slot: Slot) -> int:
         """One process from start to end; gives its exit code."""
@@ -209,6 +215,8 @@ class Crew:
             return 1
         if slot.process is None or slot.channel is None:
             raise TypeError("a slot that was started has a process and a channel")
+        if self._stopping.is_set():
+            slot.kill()  # it was being started when the stop was asked for
         tasks = [
             asyncio.create_task(slot.channel.run()),
             asyncio.create_task(self._beats(slot)),

@@ -9,10 +9,12 @@ from pathlib import Path
 import pytest
 
 from policies.model import Limits, Rate, Tenant
+from router.config import StateSection
 from router.errors import RequestError
-from router.quotas import Quotas, estimate, refused
+from router.quotas import Quotas, estimate, exactness, refused
 from router.state.ledger import Full
 from router.state.memory import MemoryLedger
+from tests.router.folders import sound
 from tests.router.scripted import Scripted, answer, failure, scripted
 
 LIMITS = Limits(requests=Rate(3, 3600), tokens=Rate(10_000, 3600), concurrency=2)
@@ -99,3 +101,42 @@ def test_the_error_and_the_estimate() -> None:
     error = refused(Full("tokens", 100, 12.3))
     assert (error.code, error.headers["x-ratelimit-reset-tokens"]) == ("rate_limit", "13s")
     assert estimate(b"x" * 400, 50) == 150
+
+
+class Elsewhere(MemoryLedger):
+    """One that other processes count in too."""
+
+    @property
+    def shared(self) -> bool:
+        return True
+
+
+async def test_a_keys_own_limit_is_counted_where_everybody_counts() -> None:
+    assert Quotas(MemoryLedger(lambda: 0.0)).own("t", "k", 2) is None
+    ledger = Elsewhere(lambda: 0.0)
+    one, other = Quotas(ledger), Quotas(ledger)
+    assert one.own("t", "k", None) is None
+    seats = one.own("t", "k", 2)
+    held = await one.enter(Tenant("t"), "a", seats)
+    assert await other.enter(Tenant("t"), "b", seats) is not None
+    with pytest.raises(RequestError, match="the limit of 2 concurrency"):
+        await one.enter(Tenant("t"), "c", seats)
+    assert await one.enter(Tenant("t"), "d", one.own("t", "other", 2)) is not None
+    assert held is not None
+    held.close()
+    assert await other.enter(Tenant("t"), "c", seats) is not None
+
+
+@pytest.mark.parametrize(
+    ("workers", "redis", "said"),
+    [
+        (1, False, "exact, counted in this process"),
+        (1, True, "exact, counted in Redis, over all routers"),
+        (4, False, "each of 4 workers allows 1/4"),
+        (4, True, "limits are exact, counted in Redis"),
+    ],
+)
+def test_how_exact_limits_are(tmp_path: Path, workers: int, redis: bool, said: str) -> None:
+    config = sound(tmp_path).snapshot().config
+    state = StateSection(redis="env:REDIS", region="self:fra1") if redis else None
+    assert said in exactness(config.model_copy(update={"state": state}), workers)

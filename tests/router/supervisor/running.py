@@ -98,13 +98,22 @@ class Running:
 
 @asynccontextmanager
 async def running(
-    folder: Path, free_port: Callable[[], int], workers: int = 2, more: str = ""
+    folder: Path, free_port: Callable[[], int], workers: int = 2, state: str = "", limits: str = ""
 ) -> AsyncIterator[Running]:
-    """Start it; whatever is left at the end is killed, one by one."""
+    """Start it; whatever is left at the end is killed, one by one.
+
+    `state` stands in the configuration, `limits` in the tenant `clinic`.
+    """
     async with SimulatedFleet(specs()) as fleet, httpx.AsyncClient(trust_env=False) as http:
         port, admin = free_port(), free_port()
         main = write(folder, {one.name: one.url for one in fleet}, (port, admin))
-        main.write_text(main.read_text().replace("  peers:", more + "  peers:"))
+        main.write_text(main.read_text() + state)
+        if limits:
+            baseline = folder / "baseline.yaml"
+            written = "clinic: {grant: {process: EU}"
+            text = baseline.read_text()
+            assert written in text
+            baseline.write_text(text.replace(written, f"{written}, {limits}"))
         with (folder / "stderr.txt").open("ab") as said:
             process = await asyncio.create_subprocess_exec(
                 sys.executable, "-c", SERVE, str(main), str(workers), cwd=ROOT, stderr=said,

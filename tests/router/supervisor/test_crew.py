@@ -20,13 +20,16 @@ from router.loading import log_settings
 from router.metrics import Metrics
 from router.reload import Refused, Source
 from router.snapshot import Snapshot
+from router.supervisor import crew as crew_module
 from router.supervisor.channel import Channel, Gone
-from router.supervisor.crew import HOPELESS, Crew
+from router.supervisor.crew import HOPELESS, LAST, SILENT, Crew
 from router.supervisor.orders import (
     Beat,
     Began,
     Begin,
+    Drain,
     Failed,
+    Hurry,
     Install,
     Orders,
     Prepare,
@@ -62,6 +65,8 @@ class Said:
             raise found
         match message:
             case Beat():
+                if Beat in self.answers:
+                    return self.answers[Beat]
                 return Pulse(True, False, self.active, 5.0, Metrics().read())
             case Prepare():
                 return self.digest or message.snapshot.digest
@@ -243,3 +248,61 @@ async def test_what_a_worker_never_asks(tmp_path: Path) -> None:
     world = World.of(tmp_path)
     with pytest.raises(TypeError):
         await world.crew._answer(world.crew.slots[0], "hello")
+
+
+async def test_a_log_that_cannot_be_written_takes_a_new_process(tmp_path: Path) -> None:
+    world = World.of(tmp_path)
+    await world.begin()
+    failed = Pulse(False, True, "a", 5.0, Metrics().read())
+    world.said[0].answers[Beat] = failed
+    await world.crew._beat(world.crew.slots[0])
+    assert world.said[0].heard[-1] == Drain(LAST)
+    assert (world.crew.slots[0].state, world.crew.serving()) == ("stopping", [world.crew.slots[1]])
+    assert world.crew.whole().ready
+
+
+async def test_a_worker_that_says_nothing_is_killed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(crew_module, "BEAT", 0.01)
+    world = World.of(tmp_path)
+    await world.begin()
+    slot, said = world.crew.slots[0], world.said[0]
+    said.broken[Beat] = Gone("no answer")
+    beating = asyncio.create_task(world.crew._beats(slot))
+    await asyncio.sleep(0.05)
+    assert said.killed == 0
+    slot.heard -= SILENT
+    while not said.killed:  # noqa: ASYNC110
+        await asyncio.sleep(0.01)
+    assert "said nothing" in slot.reason
+    beating.cancel()
+    await asyncio.gather(beating, return_exceptions=True)
+
+
+async def test_a_stop_drains_those_that_serve_and_ends_those_that_begin(tmp_path: Path) -> None:
+    world = World.of(tmp_path)
+    await world.begin()
+    world.crew.slots[1].state = "starting"
+    await world.crew.stop(3.0, asyncio.Event())
+    assert world.said[0].heard[-1] == Drain(3.0)
+    assert [said.killed for said in world.said] == [0, 1]
+    assert not world.crew.whole().ready
+
+
+async def test_a_second_word_hurries(tmp_path: Path) -> None:
+    world = World.of(tmp_path)
+    await world.begin()
+    hurry, ended = asyncio.Event(), asyncio.Event()
+
+    async def life() -> None:
+        await ended.wait()
+
+    world.crew._lives = [asyncio.create_task(life())]
+    stopping = asyncio.create_task(world.crew.stop(60.0, hurry))
+    await asyncio.sleep(0.01)
+    hurry.set()
+    await asyncio.sleep(0.01)
+    assert [said.heard[-1] for said in world.said] == [Hurry(), Hurry()]
+    ended.set()
+    await asyncio.wait_for(stopping, 5)

@@ -224,3 +224,36 @@ def test_an_address_that_somebody_listens_on_is_refused() -> None:
     host, port = reserved(("127.0.0.1", 0))
     assert host == "127.0.0.1"
     assert port > 0
+
+
+@pytest.mark.slow
+async def test_through_redis_limits_and_keys_are_those_of_one_router(
+    tmp_path: Path, free_port: Callable[[], int], requires_redis: str
+) -> None:
+    """Over two workers and 40 connections: 12 requests an hour are 12, and a key counts once."""
+    (tmp_path / "redis").write_text(requires_redis)
+    async with running(
+        tmp_path,
+        free_port,
+        state="state: {redis: 'file:redis', region: 'self:fra1'}\n",
+        limits="limits: {requests: 12/h}",
+    ) as one:
+        await one.ready()
+        assert "exact" in str((await one.status())["limits"])
+        clients = one.clients(40)
+        same = Question("clinic", headers=(("idempotency-key", "k-1"),))
+        repeated = await asyncio.gather(*(c.ask(same) for c in clients[:6]))
+        assert {h.status for h in repeated} <= {200, 409}
+        while (last := await clients[39].ask(same)).status == 409:  # noqa: ASYNC110
+            await asyncio.sleep(0.05)
+        records = {h.headers["x-domicile-record"] for h in (*repeated, last) if h.status == 200}
+        assert len(records) == 1, "one run, whoever was asked"
+        heard = await asyncio.gather(*(c.ask(Question("clinic")) for c in clients))
+        codes = [h.code for h in heard]
+        passed = codes.count("ok")
+        assert passed + codes.count("rate_limit") == 40
+        assert 1 <= passed <= 12
+        assert {h.headers["x-domicile-record"].split("/")[0] for h in heard if h.status == 200}
+        for client in clients:
+            await client.close()
+        assert await one.end() == 0, one.said
