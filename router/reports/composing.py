@@ -52,6 +52,17 @@ def _facts(view: View) -> Iterator[tuple[str, Cell]]:
     yield "period", made.scope.period.label
     yield "made", datetime.fromtimestamp(made.made_at, UTC).isoformat(timespec="seconds")
     yield "logs", ", ".join(readable(log.log) for log in made.verdict.logs) or "none"
+    if made.roster and made.gathered.newest:
+        first, last = made.roster[0].time, max(made.gathered.newest.values())
+        yield (
+            "recorded from, to",
+            f"{made.scope.period.shown(first)}, {made.scope.period.shown(last)}",
+        )
+    if made.stranger:
+        yield (
+            "beware",
+            (f"no snapshot until then names a tenant `{readable(made.scope.tenant or '')}`"),
+        )
     yield "verification", "; ".join(made.verdict.statuses)
     for family, words in sections.WORDS.items():
         yield f"requests {words}", view.total(family)

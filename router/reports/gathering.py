@@ -61,7 +61,8 @@ class Scope:
 
 @dataclass(slots=True)
 class Gathered:
-    """What one pass found. `hidden` requests were counted but may not be named to the reader."""
+    """What one pass found. `hidden` requests were counted but may not be named to the reader;
+    `snapshots` came into force before the period's end."""
 
     groups: dict[Group, Tally] = field(default_factory=dict)
     events: list[Event] = field(default_factory=list)
@@ -71,6 +72,7 @@ class Gathered:
     covered: dict[str, Covered] = field(default_factory=dict)
     newest: dict[str, int] = field(default_factory=dict)
     hidden: int = 0
+    snapshots: dict[str, None] = field(default_factory=dict)
     certified: Counter[tuple[str, str]] = field(default_factory=Counter)
 
 
@@ -265,6 +267,8 @@ class Gatherer:
             self.found.covered[log] = Covered(size, newest)
 
     def _event(self, shown: Shown) -> None:
+        if shown.kind == "snapshot" and shown.time < self.scope.period.until:
+            self.found.snapshots[_text(shown.body, "to")] = None
         if not self.scope.period.holds(shown.time):
             return
         if shown.body.get("event") == "read":

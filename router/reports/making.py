@@ -18,7 +18,7 @@ from router.audit.verify import verify
 from router.reports.composing import compose
 from router.reports.document import Report, Section
 from router.reports.facts import Facts
-from router.reports.gathering import Gatherer, Scope
+from router.reports.gathering import Gathered, Gatherer, Scope
 from router.reports.reconciled import read_reconciled, section
 from router.reports.view import Made
 
@@ -79,8 +79,27 @@ def make(path: Path, asked: Asked, progress: Callable[[int], object] = lambda _:
     least = asked.least or (1 if own else LEAST)
     extra = _extra(asked, scope)
     return compose(
-        Made(str(path), scope, gathered, facts, verdict, roster, least, asked.made_at, extra)
+        Made(
+            str(path),
+            scope,
+            gathered,
+            facts,
+            verdict,
+            roster,
+            least,
+            asked.made_at,
+            extra,
+            stranger=_stranger(scope, gathered, facts),
+        )
     )
+
+
+def _stranger(scope: Scope, gathered: Gathered, facts: Facts) -> bool:
+    """Whether nothing knows the tenant: neither a request of the period nor a snapshot stored."""
+    if scope.tenant is None or gathered.groups:
+        return False
+    worlds = (facts.world(digest) for digest in gathered.snapshots)
+    return not any(scope.tenant in one.policy.tenants for one in worlds if one is not None)
 
 
 def _roster(folder: Folder) -> Sequence[RosterLine]:

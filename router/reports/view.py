@@ -24,7 +24,8 @@ T = TypeVar("T")
 class Made:
     """What a report is made from.
 
-    `least` is the smallest group told; `made_at` epoch seconds; `extra` sections of other origin.
+    `least` is the smallest group told; `made_at` epoch seconds; `extra` sections of other origin;
+    `stranger` says that no snapshot knows the tenant, so that a misspelt name is no evidence.
     """
 
     folder: str
@@ -36,6 +37,7 @@ class Made:
     least: int
     made_at: float
     extra: Sequence[Section] = ()
+    stranger: bool = False
 
 
 @dataclass(slots=True)

@@ -105,4 +105,8 @@ def _processes(made: Made) -> Iterator[Line]:
         running[one.log] = one.event == "start"
         event = "start after a crash" if crashed else one.event
         lines.append(Line((readable(one.log), event, made.scope.period.shown(one.time), one.size)))
+    for log in sorted(log for log, runs in running.items() if runs):
+        newest = made.gathered.newest.get(log)
+        shown = "nothing" if newest is None else made.scope.period.shown(newest)
+        lines.append(Line((readable(log), "no stop: it runs, or was lost after", shown, "")))
     yield from lines[-MOST:]

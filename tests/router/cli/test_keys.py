@@ -33,3 +33,14 @@ def test_json_has_the_digest_never_the_key_in_the_line(domicile: Domicile) -> No
 )
 def test_usage(domicile: Domicile, words: tuple[str, ...], tmp_path: Path) -> None:
     assert domicile("keys", "new", *words).code == 2
+
+
+def test_an_auditors_line_is_one_that_loads(domicile: Domicile) -> None:
+    words = ("--id", "all", "--tenant", "*", "--role", "auditor", "--view-from", "EU + GB")
+    line = domicile("keys", "new", *words).out.splitlines()[-1]
+    ring = load_keys(f"version: 1\nkeys:\n{line}\n".encode(), "keys.yaml")
+    [holder] = ring.holders
+    assert isinstance(holder, Principal)
+    assert (holder.tenant, holder.role, holder.view_from) == ("*", "auditor", "EU + GB")
+    refused = domicile("keys", "new", "--id", "a", "--tenant", "a", "--view-from", "DE")
+    assert (refused.code, "--role auditor" in refused.err) == (2, True)

@@ -48,3 +48,6 @@ async def test_an_empty_period_is_said_as_such(plain: LogBox) -> None:
     found = report(plain, tenant="nobody-of-that-name")
     assert facts(found)["requests answered"] == 0
     assert found.sections[0].tables[0].empty == "None in this period."
+    assert "nobody-of-that-name" in str(facts(found)["beware"])
+    assert "beware" not in facts(report(plain, tenant="bank")), "it only asked nothing"
+    assert str(facts(found)["recorded from, to"]).startswith("2027-01-15T08:00:00+00:00, ")

@@ -52,5 +52,8 @@ async def test_processes_and_crashes_come_from_the_roster(plain: LogBox) -> None
     await second.log.close()
     events = [row["event"] for row in rows(report(box), "whole", 4)]
     assert events == ["start", "start after a crash", "stop"]
+    shutil.copytree(plain.folder, plain.root / "lost" / "logs")
+    lost = [row["event"] for row in rows(report(LogBox(plain.root / "lost")), "whole", 4)]
+    assert lost == ["start", "no stop: it runs, or was lost after"]
     told = [row["what"] for row in rows(report(box), "changes", 2)]
     assert "recovery after a crash" in told
