@@ -4,7 +4,8 @@
    it, which names its call and the region it ran in, and counts as none.
 2. `awsRegion` is where it was called; where it ran is `inferenceRegion`, when that is told.
 3. A call refused before a model saw it (`errorCode`) ran nowhere.
-4. Management events hold Converse and InvokeModel; bedrock-mantle's are data events.
+4. Management events hold Converse and InvokeModel; bedrock-mantle's are data events. Whatever else
+   of Bedrock takes a prompt (agents, flows, knowledge bases, names not known yet) is a call too.
 
 Source: Bedrock user guide, "Log API calls with CloudTrail".
 """
@@ -16,6 +17,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 from router.assess.calls import NAMES, REFUSED, SOURCES
 from router.assess.records import Unreadable, records
@@ -34,6 +36,7 @@ class StreamPlace:
 
 
 Read = Call | StreamPlace | Fault
+_TAKES_PROMPTS: Final = ("Converse", "CreateInference", "Invoke", "RetrieveAndGenerate")
 
 
 def calls(path: Path) -> Iterator[Read]:
@@ -49,7 +52,10 @@ def calls(path: Path) -> Iterator[Read]:
 
 def event(record: Object, where: Where) -> Read | None:
     """One event; `None` when it is about no inference."""
-    if record.get("eventSource") not in SOURCES or record.get("eventName") not in NAMES:
+    name = text(record.get("eventName"))
+    if not _is_bedrock(text(record.get("eventSource"))):
+        return None
+    if name not in NAMES and not name.startswith(_TAKES_PROMPTS):
         return None
     kind = record.get("eventType")
     if kind == "AwsApiCall":
@@ -57,6 +63,11 @@ def event(record: Object, where: Where) -> Read | None:
     if kind == "AwsServiceEvent":
         return _stream(record, where)
     return Fault(where, f"an inference event of type `{text(kind)}`, which is not known")
+
+
+def _is_bedrock(source: str) -> bool:
+    """`bedrock.amazonaws.com`, `bedrock-mantle.…`, `bedrock-agent-runtime.…`, in any partition."""
+    return source in SOURCES or source.partition(".")[0].startswith("bedrock")
 
 
 def _call(record: Object, where: Where) -> Call:

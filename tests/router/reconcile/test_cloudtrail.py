@@ -4,6 +4,8 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
 from router.reconcile.cloudtrail import StreamPlace, aws, calls, digest, event
 from router.reconcile.model import Call, Where
 from router.reconcile.reading import Fault
@@ -62,6 +64,20 @@ def test_what_is_no_inference_is_left_out_and_what_is_odd_is_said() -> None:
     call = event(hostile, HERE)
     assert isinstance(call, Call)
     assert (call.principal, call.model, call.call_id, call.time) == ("", "", "", -1)
+
+
+@pytest.mark.parametrize(
+    ("source", "name"),
+    [
+        ("bedrock.amazonaws.com", "InvokeAgent"),
+        ("bedrock-agent-runtime.amazonaws.com", "InvokeFlow"),
+        ("bedrock.amazonaws.com", "RetrieveAndGenerateStream"),
+        ("bedrock-runtime.amazonaws.com", "InvokeModelOfTomorrow"),
+    ],
+)
+def test_every_way_to_send_a_prompt_is_a_call(source: str, name: str) -> None:
+    (record,) = records(CALL)
+    assert isinstance(event({**record, "eventSource": source, "eventName": name}, HERE), Call)
 
 
 def test_without_an_id_the_content_is_one() -> None:
