@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -17,7 +18,9 @@ from router.cli.failing import failing
 from router.cli.shown import json_option, print_json, print_table
 
 if TYPE_CHECKING:
-    from router.reconcile.model import Coverage, Result, Source
+    from router.providers.base import Credential
+    from router.reconcile.live import Drawn
+    from router.reconcile.model import Coverage, Facts, Result, Sent, Source
     from router.reconcile.run import Asked
 
 _PATH = click.Path(path_type=Path, exists=True)
@@ -48,6 +51,10 @@ _SHOWN = 50
               help="How far two clocks may be apart.")  # fmt: skip
 @click.option("--exempt", metavar="PRINCIPAL", multiple=True,
               help="A caller known not to be the router; counted. Repeatable.")  # fmt: skip
+@click.option("--live-sample", metavar="N", type=click.IntRange(1, 1000),
+              help="Ask CloudTrail itself for N attempts, 2 calls a second.")  # fmt: skip
+@click.option("--credentials", metavar="REF", help="AWS keys for it: env:NAME or file:PATH.")
+@click.option("--lookup-url", metavar="URL", default="", help="CloudTrail's private address.")
 @click.option("--quarantine", is_flag=True,
               help="Quarantine endpoints that ran outside or in unknown places.")  # fmt: skip
 @click.option("--config", metavar="FILE", help="The router's configuration, for --quarantine.")
@@ -65,6 +72,9 @@ def command(  # noqa: PLR0913, PLR0917 - click gives each option its own paramet
     grace: str,
     skew: str,
     exempt: tuple[str, ...],
+    live_sample: int | None,
+    credentials: str | None,
+    lookup_url: str,
     quarantine: bool,
     config: str | None,
     admin: str | None,
@@ -93,9 +103,13 @@ def command(  # noqa: PLR0913, PLR0917 - click gives each option its own paramet
     from router.reconcile.run import reconcile
 
     try:
-        asked = _asked(folder, digest_keys, vllm_logs, (period, at, grace, skew), exempt, paths)
-        with _progress(asked) as progress:
-            result = reconcile(asked, progress)
+        times = (period, at, grace, skew)
+        asked = _asked(folder, digest_keys, vllm_logs, times, exempt, paths, bool(live_sample))
+        with (
+            _sampled(asked, live_sample, credentials, lookup_url) as sampled,
+            _progress(sampled) as progress,
+        ):
+            result = reconcile(sampled, progress)
     except UsageError as error:
         raise click.UsageError(str(error)) from None
     if as_json:
@@ -114,6 +128,7 @@ def _asked(
     times: tuple[str | None, str | None, str, str],
     exempt: Sequence[str],
     paths: Mapping[str, Sequence[Path]],
+    live: bool,
 ) -> Asked:
     from router.config import duration
     from router.reconcile.keys import read_keys
@@ -128,7 +143,9 @@ def _asked(
     }
     if named:
         given[Source.VLLM] = tuple(named)
-    if not given:
+    if live and Source.CLOUDTRAIL in given:
+        raise click.UsageError("`--live-sample` takes the place of `--cloudtrail`")
+    if not given and not live:
         raise click.UsageError(f"give one of {', '.join(f'--{name}' for name in _SOURCES)}")
     if len({bool(one) for one in named.values()}) > 1:
         raise click.UsageError("name the endpoint of every `--vllm-logs`, or of none")
@@ -142,6 +159,49 @@ def _asked(
     fleets_of = {path: name for path, name in named.items() if name}
     keys = read_keys(key_files)
     return Asked(folder, given, at, since, until, grace, skew, keys, fleets_of, tuple(exempt))
+
+
+@contextmanager
+def _sampled(asked: Asked, count: int | None, reference: str | None, url: str) -> Iterator[Asked]:
+    """With what CloudTrail says of some attempts, if it is to be asked."""
+    if count is None:
+        yield asked
+        return
+    from dataclasses import replace
+    from random import SystemRandom
+    from tempfile import TemporaryDirectory
+
+    from router.audit.layout import Folder
+    from router.credentials import credential
+    from router.reconcile.live import draw
+    from router.reconcile.model import Source
+    from router.reconcile.ours import Ours
+
+    keys = credential("--credentials", reference, os.environ, Path())
+    since, until = asked.since or 0, asked.until or 1 << 62
+    ours = Ours(Folder(asked.folder), asked.facts).attempts()
+    within = (one for one in ours if since <= one[0].began < until)
+    found = asyncio.run(_looked(draw(within, count, SystemRandom()), keys, url))
+    for notice in found.notices:
+        click.echo(f"notice: {notice}", err=True)
+    with TemporaryDirectory() as folder:
+        file = Path(folder) / "lookup-events.json"
+        file.write_bytes(found.document())
+        given = {**asked.given, Source.CLOUDTRAIL: (file,)}
+        yield replace(asked, given=given, sample=found.call_ids)
+
+
+async def _looked(drawn: Sequence[tuple[Sent, Facts]], keys: Credential | None, url: str) -> Drawn:
+    from router.reconcile.live import Lookup, look
+    from router.transport.client import HttpTransport
+
+    transport = HttpTransport()
+    clock = asyncio.get_running_loop().time
+    try:
+        lookup = Lookup(transport, keys, time.time, clock, asyncio.sleep, url)
+        return await look(lookup, drawn)
+    finally:
+        await transport.close()
 
 
 def _named(fleets: Sequence[str]) -> dict[Path, str]:
@@ -254,8 +314,6 @@ def _impose(result: Result, config: str | None, admin: str | None, key: Path | N
 
 
 def _into_file(config: str | None, reasons: Mapping[str, str]) -> None:
-    import os
-
     from router.config import find, load
     from router.reconcile.imposing import impose
 

@@ -25,7 +25,8 @@ from router.reconcile.vllm import PROBE
 FREE: Final = "c.source = ? and c.fate = '' and c.id not in (select call from pairs)"
 _SAME_ID: Final = """
 select c.id, a.id from calls c join attempts a on a.call_id = c.call_id
-where c.source = ? and c.call_id != '' and a.call_id != '' order by c.call_id, c.ran desc, c.time, c.id
+where c.source = ? and c.call_id != '' and a.call_id != ''
+order by c.call_id, c.ran desc, c.time, c.id
 """
 _CLAIMING: Final = f"""
 select c.id, c.record, c.request, c.spot, c.region, c.endpoint from calls c

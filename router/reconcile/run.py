@@ -64,7 +64,8 @@ class Asked:
 
     `given` names the paths of each source; `fleets` the endpoint whose log each vLLM path is, where
     that is known; `exempt` are principals whose calls are known not to be the router's; `facts` is
-    how the endpoints of a snapshot are found.
+    how the endpoints of a snapshot are found. With a `sample`, only attempts with these call ids
+    count.
     """
 
     folder: Path
@@ -78,6 +79,7 @@ class Asked:
     fleets: Mapping[Path, str] = field(default_factory=dict)
     exempt: Sequence[str] = ()
     facts: FactsOf = facts_of
+    sample: frozenset[str] | None = None
 
 
 @dataclass(slots=True)
@@ -132,6 +134,8 @@ class _Run:
         since = ours.first if self.asked.since is None else self.asked.since
         until = ours.last + 1 if self.asked.until is None else self.asked.until
         self.store.bound(since, until)
+        if self.asked.sample is not None:
+            self.store.only(self.asked.sample)
         self.notices += ours.notices
         self._read_all()  # 2
         coverage = [*self._covered(), *self._unseen()]  # 3 to 6

@@ -142,6 +142,14 @@ class Store:
             return f"{facts.source} {names.model(facts.model)}"
         return names.model(facts.model)
 
+    def only(self, call_ids: Iterable[str]) -> None:
+        """Of the attempts that count, only those with these ids do."""
+        self.db.execute("create table sample (call_id text primary key) without rowid")
+        self.db.executemany("insert into sample values (?)", ((one,) for one in call_ids))
+        self.db.execute(
+            "update attempts set counts = 0 where call_id not in (select call_id from sample)"
+        )
+
     def begin(self) -> None:
         """Calls are added in one transaction: begin it."""
         self.db.execute("begin")

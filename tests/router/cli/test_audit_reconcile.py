@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 import json
 from base64 import b64encode
 from collections.abc import Callable
 from pathlib import Path
 from random import Random
+from typing import cast
 
 import pytest
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
@@ -15,6 +17,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from router.audit.disk import LocalDisk
 from router.config import load
 from router.veto_file import VetoFile
+from tests.rawserver import RawServer
 from tests.router.audit.logbox import START
 from tests.router.cli.conftest import Domicile, Ran
 from tests.router.cli.test_quarantine import served
@@ -32,6 +35,7 @@ from tests.router.reconcile.made import (
     stamp,
 )
 from tests.router.reconcile.planted import Plants
+from tests.router.reconcile.test_live import Service
 
 AT = stamp(START + 6 * 3600)
 
@@ -176,3 +180,26 @@ async def test_fleets_are_all_named_or_none(domicile: Domicile, evidence: Eviden
     words = ("--vllm-logs", f"fra={keys}", "--vllm-logs", evidence.root / "trail")
     ran = await run(domicile, "audit", "reconcile", evidence.log, *words)
     assert (ran.code, "of every" in ran.err) == (2, True)
+
+
+async def test_a_sample_of_cloudtrail_itself(
+    domicile: Domicile, evidence: Evidence, tmp_path: Path
+) -> None:
+    await evidence.write(planted.drifted)
+    files = sorted((evidence.root / "trail").rglob("*_CloudTrail_*.json.gz"))
+    held = [json.loads(gzip.decompress(path.read_bytes()))["Records"] for path in files]
+    events = [one for records in held for one in records]
+    service = Service(sorted(events, key=lambda one: str(one["eventTime"]), reverse=True), 50)
+    keys = {"aws_access_key_id": "AKID", "aws_secret_access_key": "very-secret"}
+    (tmp_path / "aws.json").write_text(json.dumps(keys))
+    async with RawServer(service) as server:
+        url = f"http://127.0.0.1:{server.port}"
+        words = ("audit", "reconcile", evidence.log, "--at", AT, "--live-sample", "2",
+                 "--credentials", f"file:{tmp_path / 'aws.json'}", "--lookup-url", url)  # fmt: skip
+        ran = await run(domicile, *words, "--json")
+        both = await run(domicile, *words, "--cloudtrail", evidence.root / "trail")
+    assert ran.code in (3, 4), ran.err
+    (covered,) = cast("list[dict[str, object]]", ran.json["coverage"])
+    assert covered["attempts"] == covered["by_id"] == 2
+    assert service.asked
+    assert (both.code, "takes the place of" in both.err) == (2, True)

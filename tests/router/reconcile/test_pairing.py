@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import pytest
 
+from router.reconcile import pairing
 from router.reconcile.model import UNKNOWN_TIME, Call, Facts, Finding, Kind, Sent, Source, Where
 from router.reconcile.pairing import Pairing
 from router.reconcile.store import Store
@@ -194,3 +195,15 @@ def test_sources_without_ids_pair_by_time_and_model() -> None:
     with closing(case.store):
         assert case.add([SENT], [call, other], facts).found() == [(Kind.BYPASS, 2)]
         assert case.pairs() == {"eu-1/4": (1, "time")}
+
+
+def test_nothing_looks_through_all_attempts_for_each_call(trail: Case) -> None:
+    """The time of a reconciliation grows with the records, not with their square."""
+    for statement, values in (
+        (pairing._SAME_ID, ("s",)),
+        (pairing._CLAIMED.format("record"), ("r", "s")),
+        (pairing._CLAIMED.format("request"), ("r", "s")),
+    ):
+        plan = [str(row[3]) for row in trail.store.rows(f"explain query plan {statement}", *values)]
+        assert any("SEARCH a USING" in step for step in plan), plan
+        assert not any("SCAN a" in step for step in plan), plan
