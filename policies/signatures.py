@@ -42,6 +42,12 @@ class ComplianceKey:
     id: str
     key: Ed25519PublicKey
 
+    @property
+    def text(self) -> str:
+        """The raw key in base64, as `read` takes it."""
+        raw = self.key.public_bytes(Encoding.Raw, PublicFormat.Raw)
+        return base64.b64encode(raw).decode()
+
     @classmethod
     def read(cls, text: bytes) -> ComplianceKey:
         """The key in a PEM file, or 32 raw bytes in base64.

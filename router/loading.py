@@ -63,7 +63,7 @@ def load_snapshot(path: Path, environment: Mapping[str, str], now: float) -> Sna
     config = load(path)
     baseline = read_files(config.policies.baseline, base)
     rules = read_files(config.policies.rules, base)
-    signers = _signatures(config.policies, baseline, base)
+    signed = _signed(config.policies, baseline, base)
     loaded = load_policy(baseline, rules)
     accepted = _accepted(config.policies, baseline, base)
     catalog = overlaid(loaded.catalog, accepted)
@@ -73,7 +73,7 @@ def load_snapshot(path: Path, environment: Mapping[str, str], now: float) -> Sna
     _agree(config, loaded.policy, keys)
     difficulty = rate(loaded.policy, base)
     data, facts = catalog_data()
-    content = _content(config, catalog.digest, data, baseline, rules, accepted, keys, signers)
+    content = _content(config, catalog.digest, data, baseline, rules, accepted, keys, signed)
     return Snapshot(
         hashlib.sha256(content).hexdigest(),
         content,
@@ -153,6 +153,18 @@ def _signatures(
         )
     except ValueError as error:
         raise ConfigError(str(error)) from None
+
+
+def _signed(
+    section: PoliciesSection, baseline: Sequence[PolicyFile], base: Path
+) -> Mapping[str, object]:
+    """Who signed, and whose signatures were needed, for the snapshot."""
+    signers = _signatures(section, baseline, base)
+    keys = [one.text for one in compliance_keys(section, base)]
+    return {
+        "signed_by": list(signers),
+        "compliance": {"keys": keys, "needed": section.signatures},
+    }
 
 
 def compliance_keys(section: PoliciesSection, base: Path) -> list[ComplianceKey]:
@@ -299,7 +311,7 @@ def _content(
     rules: Sequence[PolicyFile],
     accepted: Accepted,
     keys: KeyRing,
-    signers: Sequence[str],
+    signed: Mapping[str, object],
 ) -> bytes:
     """7. Everything a decision is made from, so that it can be made again; no secrets."""
     content = {
@@ -311,7 +323,7 @@ def _content(
         "baseline": {file.name: file.content.decode("utf-8", "replace") for file in baseline},
         "rules": {file.name: file.content.decode("utf-8", "replace") for file in rules},
         "accepted": {f.name: f.content.decode("utf-8", "replace") for f in accepted.files},
-        "signed_by": list(signers),
+        **signed,
         "keys": keys.digest,
     }
     return orjson.dumps(content, option=orjson.OPT_SORT_KEYS)

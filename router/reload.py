@@ -21,13 +21,12 @@ from typing import Final, Protocol
 
 from policies.lint import lint
 from policies.loader import Loaded
-from policies.signatures import ComplianceKey, require_signed
 from router.audit.entry import Entry, Json
 from router.audit.errors import AuditError
+from router.authority import NAME, Authority, AuthorityFile
 from router.checking import Checked, Proven, check, stores, unread_variables
-from router.config import Config, ConfigError
+from router.config import ConfigError
 from router.live import Files
-from router.loading import baseline_signatures, compliance_keys, read_files
 from router.reload_files import fingerprint, needs_restart
 from router.snapshot import Snapshot
 
@@ -116,24 +115,6 @@ class Taking(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class _Authority:
-    """Who had to sign what the serving snapshot was loaded from."""
-
-    keys: tuple[ComplianceKey, ...]
-    needed: int
-
-    @classmethod
-    def of(cls, config: Config, base: Path) -> _Authority:
-        section = config.policies
-        return cls(tuple(compliance_keys(section, base)), section.signatures)
-
-    def includes(self, other: _Authority) -> bool:
-        """Whether the other one asks for as much of the same keys."""
-        mine, theirs = {k.id for k in self.keys}, {k.id for k in other.keys}
-        return mine == theirs and other.needed >= self.needed
-
-
 def _check(source: Source, serving: Snapshot, now: float, proven: Proven) -> Checked:
     """2. What is wrong with the files and is not wrong with what serves."""
     environment = {
@@ -152,7 +133,7 @@ def _check(source: Source, serving: Snapshot, now: float, proven: Proven) -> Che
 class Reloader:
     """Looks at the files of one router; `look` is called every few seconds and on SIGHUP.
 
-    `loaded` is called after each swap.
+    `loaded` is called after each swap; `kept` holds the compliance keys beside the log.
     """
 
     def __init__(
@@ -161,6 +142,7 @@ class Reloader:
         swap: Taking,
         source: Source,
         loaded: Callable[[], Awaitable[None]] | None = None,
+        kept: AuthorityFile | None = None,
     ) -> None:
         self._live = live
         self._loaded = loaded
@@ -170,7 +152,8 @@ class Reloader:
         self._proven = Proven()
         self._pending = ""
         self._judged = ""
-        self._authority = _Authority.of(live.snapshot.config, source.path.parent)
+        self._authority = Authority.of(live.snapshot.config, source.path.parent)
+        self._kept = kept
         live.files.active = live.files.on_disk = source.active
 
     async def look(self, now: bool = False) -> None:
@@ -199,7 +182,7 @@ class Reloader:
             await self._refuse(found, [f"the region log can't take it: {error}"])
             return
         self._live.files.active = found
-        self._authority = _Authority.of(snapshot.config, self._source.path.parent)
+        await self._now_sign(Authority.of(snapshot.config, self._source.path.parent))
         self._say("")
         self._live.metrics.count("domicile_reloads_total", ("loaded",))
         if self._loaded is not None:
@@ -223,7 +206,8 @@ class Reloader:
             raise Refused(checked.problems)
         fixed = needs_restart(serving.config, snapshot.config)
         reasons = [f"`{name}` needs a new process: restart to change it" for name in fixed]
-        reasons += self._unauthorised(snapshot.config)
+        forbidden = self._authority.forbids(snapshot.config, source.path.parent)
+        reasons += [forbidden] if forbidden is not None else []
         if await asyncio.to_thread(fingerprint, source.path) != found:
             self._judged = ""
             reasons.append("the files changed while they were read; they are read again")
@@ -231,18 +215,18 @@ class Reloader:
             raise Refused(reasons)
         return snapshot
 
-    def _unauthorised(self, config: Config) -> list[str]:
-        """3. Other compliance keys count only when the old ones signed the baseline as it is."""
-        base = self._source.path.parent
-        old = self._authority
+    async def _now_sign(self, authority: Authority) -> None:
+        """Other keys are in force from now; kept beside the log for the next start."""
+        if authority == self._authority:
+            return
+        self._authority = authority
+        if self._kept is None:
+            return
         try:
-            if not old.keys or old.includes(_Authority.of(config, base)):
-                return []
-            baseline = read_files(config.policies.baseline, base)
-            require_signed(baseline, baseline_signatures(baseline, base), old.keys, old.needed)
-        except (ConfigError, ValueError) as error:
-            return [f"the compliance keys change, so the old ones must sign too: {error}"]
-        return []
+            await asyncio.to_thread(self._kept.keep, authority)
+            self._live.notes.pop(NAME, None)
+        except ConfigError as error:
+            self._live.notes[NAME] = str(error)
 
     async def _refuse(self, found: str, reasons: Sequence[str]) -> None:
         told = [one[:MAX_TEXT] for one in reasons]

@@ -10,6 +10,7 @@ from typing import Final, Protocol
 
 from router.audit.disk import LocalDisk
 from router.audit.settings import LogSettings
+from router.authority import AuthorityFile
 from router.config import WatchSection
 from router.credentials import INSTANCE_ROLE
 from router.live import Live
@@ -94,8 +95,12 @@ class Watches:
 
         Raises:
             AuditError: the vetoes of before can't be read, or can't be put in force.
+            ConfigError: those whose signatures were needed before did not sign.
         """
         file = VetoFile.open(log.dir, log.log_id, LocalDisk())
+        authority = AuthorityFile.of(log.dir, log.log_id, LocalDisk())
+        if source is not None:
+            authority.uphold(live.snapshot.config, source.path.parent)
         token = new_token(token_path(log.dir, log.log_id), clocks.entropy)
         quarantine = Quarantine(live, file)
         swap = Swap(live, transport)
@@ -112,7 +117,7 @@ class Watches:
 
         reloader = None
         if source is not None and source.watched:
-            reloader = Reloader(live, swap, source, loaded)
+            reloader = Reloader(live, swap, source, loaded, authority)
         environment = {} if source is None else source.environment
         watch = live.snapshot.config.watch
         prober = Prober(live, transport, Scraper(live, transport), watch.probe)
