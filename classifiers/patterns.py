@@ -15,6 +15,7 @@ from typing import Final
 
 from classifiers import checksums as check
 from classifiers.base import Finding, StoppedEarly
+from classifiers.vat import vat
 from classifiers.view import PromptView
 
 LIMIT: Final = 65_536
@@ -27,7 +28,10 @@ _IBAN: Final = re.compile(
     r"\b[A-Z]{2}\d\d(?: ?[A-Z0-9]{4}){2,7}(?: ?[A-Z0-9]{1,3})?\b", re.IGNORECASE
 )
 _NUMBER: Final = re.compile(r"(?<![\w.])\d(?:[ .\-/]?\d){7,18}(?![\w])")
-_VAT: Final = re.compile(r"\b(?:AT|BE|DE|ES|FR|HR|IT|NL|PL|PT|SE) ?U?\d[\d .]{6,12}[A-Z0-9]{0,3}\b")
+_VAT: Final = re.compile(
+    r"\b(?:AT|BE|BG|CY|CZ|DE|DK|EE|EL|ES|FI|FR|GB|HR|HU|IE|IT|LT|LU|LV|MT|NL|PL|PT|RO|SE|SI|SK"
+    r"|CHE-?) ?[A-Z0-9]{1,2}[\d .+*]{4,12}[A-Z0-9]{0,3}\b"
+)
 _LETTERED: Final = re.compile(
     r"\b(?:[XYZ]?\d{7,8}[ -]?[A-Z]{1,2}|[A-Z]{6}\d\d[A-Z]\d\d[A-Z]\d{3}[A-Z]"
     r"|\d{6}[-+A-Y]\d{3}[0-9A-Y])\b"
@@ -72,9 +76,14 @@ _NAMED: Final[tuple[tuple[Callable[[str], bool], tuple[str, ...]], ...]] = (
     (check.pesel, ("pesel",)),
     (check.amka, ("amka", "αμκα")),
     (check.isikukood, ("isikukood", "asmens kodas", "personal code")),
+    (check.egn, ("егн", "egn")),
+    (check.cpr, ("cpr",)),
+    (check.personas_kods, ("personas kods", "personal code")),
+    (check.svnr, ("svnr", "sozialversicherung", "sv-nummer")),
+    (check.taj, ("taj",)),
     (check.nrn, ("rijksregister", "registre national", "national number", "nrn", "insz")),
 )
-_ALONE: Final = (check.nir, check.cnp)
+_ALONE: Final = (check.nir, check.cnp, check.emso)
 _LETTER_CHECKS: Final = (check.codice_fiscale, check.hetu, check.dni, check.pps)
 
 _HEALTH: Final = frozenset(
@@ -114,6 +123,9 @@ _KIN: Final = frozenset(
         "figlio", "figlia",
     )
 )  # fmt: skip
+_VERSIONS: Final = frozenset(
+    ("version", "versions", "v", "release", "build", "section", "chapter", "firmware", "driver")
+)
 _MARKS: Final = ".,;:!?()[]\"'/*"
 
 
@@ -170,7 +182,7 @@ def kinds_in(text: str) -> Iterator[str]:
         yield "health"
     if not spoken.isdisjoint(_CHILD) or _child(plain, spoken, lowered):
         yield "child"
-    yield from _dense(dense)
+    yield from _dense(dense, lowered)
     yield from _runs(text, lowered)
 
 
@@ -184,17 +196,26 @@ def _child(plain: list[str], spoken: set[str], lowered: str) -> bool:
     return any(not _OURS.isdisjoint(plain[max(0, i - 3) : i]) for i in at)
 
 
-def _dense(dense: str) -> Iterator[str]:
+def _dense(dense: str, lowered: str) -> Iterator[str]:
     if any(check.iban(_compact(m)) for m in _IBAN.findall(dense)):
         yield "bank_account"
-    if any(check.vat(_compact(m)) for m in _VAT.findall(dense)):
+    if any(vat(_compact(m)) for m in _VAT.findall(dense)):
         yield "tax_id"
     if any(_lettered(m) for m in _LETTERED.findall(dense)):
         yield "national_id"
     if any(map(check.passport, _MRZ.findall(dense))):
         yield "passport"
-    if ("." in dense or "::" in dense) and any(map(_public, _IP.findall(dense))):
+    if ("." in dense or "::" in dense) and any(map(_public, _addresses(dense, lowered))):
         yield "ip"
+
+
+def _addresses(dense: str, lowered: str) -> Iterator[str]:
+    """What has the form of an address and is not said to be a version or a section."""
+    for found in _IP.findall(dense):
+        at = lowered.find(found.lower())
+        before = lowered[max(0, at - 14) : at].split()
+        if not (before and before[-1].strip(_MARKS) in _VERSIONS):
+            yield found
 
 
 def _lettered(match: str) -> bool:
@@ -210,7 +231,7 @@ def _runs(text: str, lowered: str) -> Iterator[str]:
         around = text[max(0, run.start() - 14) : run.end() + 8]
         if any(check.iban(_compact(m)) for m in _IBAN.findall(around)):
             yield "bank_account"
-        if any(check.vat(_compact(m)) for m in _VAT.findall(around)):
+        if any(vat(_compact(m)) for m in _VAT.findall(around)):
             yield "tax_id"
         if _LETTERED.search(around) and any(map(_lettered, _LETTERED.findall(around))):
             yield "national_id"
@@ -223,6 +244,8 @@ def _number(match: str, named: list[Callable[[str], bool]]) -> str:
     digits = match.translate(_STRIP)
     if check.card(digits):
         return "card"
+    if digits[:3] in ("978", "979") and check.ean13(digits):
+        return ""  # a book
     if any(one(digits) for one in _ALONE) or (_SSN.fullmatch(match) and check.ssn(digits)):
         return "national_id"
     return "national_id" if any(one(digits) for one in named) else ""

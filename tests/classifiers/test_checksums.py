@@ -23,12 +23,11 @@ VALID: list[tuple[Check, str]] = [
     (c.dni, "12345678Z"), (c.dni, "X1234567L"), (c.codice_fiscale, "RSSMRA85T10A562S"),
     (c.hetu, "131052-308T"), (c.pps, "1234567T"), (c.pps, "1234567FA"),
     (c.passport, "L898902C36UTO7408122F1204159ZE184226B<<<<<10"),
-    (c.vat, "DE136695976"), (c.vat, "FR40303265045"), (c.vat, "NL004495445B01"),
-    (c.vat, "ATU13585627"), (c.vat, "BE0428759497"), (c.vat, "PL8567346215"),
-    (c.vat, "IT00743110157"), (c.vat, "SE123456789701"), (c.vat, "ES54362315K"),
-    (c.vat, "PT501964843"), (c.vat, "HR33392005961"),
+    (c.egn, "7523169263"), (c.cpr, "2110625629"), (c.personas_kods, "16117519997"),
+    (c.emso, "0101006500006"), (c.svnr, "1237010180"), (c.taj, "111111110"),
+    (c.ean13, "9783161484100"), (c.mod_11_10, "136695976"),
 ]  # fmt: skip
-EXACT = [pair for pair in VALID if pair[0] not in (c.ssn, c.vat, c.passport)]
+EXACT = [pair for pair in VALID if pair[0] not in (c.ssn, c.passport, c.svnr)]
 
 
 @pytest.mark.parametrize(("check", "text"), VALID)
@@ -50,7 +49,7 @@ def test_a_wrong_last_character_fails(check: Check, text: str) -> None:
     [
         (c.ssn, "000121234"), (c.ssn, "666121234"), (c.ssn, "912121234"), (c.ssn, "123001234"),
         (c.card, "0000000000000000"), (c.card, "411111111111111"), (c.iban, "XX00"),
-        (c.iban, ""), (c.pesel, "44991401359"), (c.vat, "US123456789"), (c.vat, "DE"),
+        (c.iban, ""), (c.pesel, "44991401359"), (c.svnr, "1237010189"),
         (c.passport, "L898902C36UTO7408122F1204159ZE184226B<<<<<"), (c.pps, "1234567GA"),
     ],
 )  # fmt: skip
