@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Final
 
+from classifiers.base import Classifier
 from classifiers.patterns import KINDS, Patterns
-from classifiers.suite import Suite
+from classifiers.presidio import Presidio, installed
+from classifiers.suite import DEADLINE, Suite
 from policies.attributes import CLASSIFIER, Declaration
 from policies.model import Policy
 
 PATTERNS = CLASSIFIER + Patterns.name
+PRESIDIO = CLASSIFIER + Presidio.name
+KNOWN = frozenset({PATTERNS, PRESIDIO})
+PATIENT: Final = 0.05
+"""Seconds that all classifiers together may take where Presidio is one of them."""
 
 
 def suite_of(policy: Policy, clock: Callable[[], float]) -> Suite:
@@ -19,8 +26,10 @@ def suite_of(policy: Policy, clock: Callable[[], float]) -> Suite:
         clock: loop time, for the deadline.
     """
     named = sorted(policy.declared.items())
-    found = [Patterns(name, _kinds(one)) for name, one in named if PATTERNS in one.sources]
-    return Suite(found, clock)
+    quick = [Patterns(name, _kinds(one)) for name, one in named if PATTERNS in one.sources]
+    slow = [Presidio(name, _kinds(one)) for name, one in named if PRESIDIO in one.sources]
+    found: list[Classifier] = [*quick, *slow]
+    return Suite(found, clock, PATIENT if slow else DEADLINE)
 
 
 def mistakes(policy: Policy) -> list[str]:
@@ -28,13 +37,19 @@ def mistakes(policy: Policy) -> list[str]:
     found = []
     for name, one in sorted(policy.declared.items()):
         classifiers = {source for source in one.sources if source.startswith(CLASSIFIER)}
+        known = " and ".join(f"`{one}`" for one in sorted(KNOWN))
         found += [
-            f"attribute `{name}`: there is no `{source}` here; `{PATTERNS}` is the one there is"
-            for source in sorted(classifiers - {PATTERNS})
+            f"attribute `{name}`: there is no `{source}` here; there are {known}"
+            for source in sorted(classifiers - KNOWN)
         ]
-        if PATTERNS in classifiers and not _kinds(one):
-            known = ", ".join(KINDS)
-            found.append(f"attribute `{name}`: `{PATTERNS}` supplies none of its values ({known})")
+        if PRESIDIO in classifiers and not installed():
+            found.append(
+                f"attribute `{name}`: `{PRESIDIO}` needs an extra: pip install 'domicile[presidio]'"
+            )
+        found += [
+            f"attribute `{name}`: `{source}` supplies none of its values ({', '.join(KINDS)})"
+            for source in sorted(classifiers & KNOWN) if not _kinds(one)
+        ]  # fmt: skip
     return found
 
 

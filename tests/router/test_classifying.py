@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from classifiers.base import Finding
 from classifiers.patterns import Patterns
+from classifiers.view import PromptView
+from router import classifying
 from router.config import ConfigError
 from tests.cases.built import BASELINE, Files, built, entries
 from tests.router.scripted import Reply, answer
@@ -78,3 +83,41 @@ def test_a_source_that_supplies_nothing_is_refused(
 ) -> None:
     with pytest.raises(ConfigError, match=message):
         replace(files(attributes), rules="version: 1\nrules: []\n").load(tmp_path)
+
+
+def presidio(folder: Path) -> Files:
+    return files(CONTAINS.replace("classifier:patterns", "classifier:presidio"))
+
+
+def test_presidio_without_its_extra_is_refused_with_what_to_install(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(classifying, "installed", lambda: False)
+    with pytest.raises(ConfigError, match=r"needs an extra: pip install 'domicile\[presidio\]'"):
+        presidio(tmp_path).load(tmp_path)
+
+
+async def test_presidio_claims_like_any_other_and_has_more_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Finds:
+        """Claims health of every text."""
+
+        name = "presidio"
+        supplies = frozenset({"contains"})
+
+        def __init__(self, attribute: str, kinds: frozenset[str]) -> None:
+            assert (attribute, kinds) == ("contains", frozenset({"health", "email"}))
+
+        def classify(self, view: PromptView) -> Iterator[Finding]:
+            time.sleep(0.01)
+            yield Finding("contains", "health", self.name)
+
+    monkeypatch.setattr(classifying, "installed", lambda: True)
+    monkeypatch.setattr(classifying, "Presidio", Finds)
+    async with built(tmp_path, fine, presidio(tmp_path)) as world:
+        done = await world.ask("eu", messages=[{"role": "user", "content": "x"}])
+        assert done.status == 200, done.written
+    [decision] = [entry for entry in entries(tmp_path) if entry.kind == "decision"]
+    assert decision.body["plan"] == ["fra"]
+    assert "health: classifier:presidio" in str(decision.body["attributes"])
