@@ -31,11 +31,12 @@ LONGEST: Final = 600.0
 TYPES: Final[Mapping[Form, str]] = MappingProxyType(
     {"html": "text/html; charset=utf-8", "pdf": "application/pdf", "json": "application/json"}
 )
+# `-P`: nothing is imported from the folder it runs in.
 _COMMAND: Final = (
-    sys.executable, "-c", "from router.cli.main import main; main(prog_name='domicile')",
+    sys.executable, "-P", "-c", "from router.cli.main import main; main(prog_name='domicile')",
     "audit", "report",
 )  # fmt: skip
-Run = Callable[[Sequence[str]], Awaitable[str]]
+Run = Callable[[Sequence[str], Path], Awaitable[str]]
 
 
 @dataclass(slots=True)
@@ -69,9 +70,7 @@ class Reporting:
                 out = Path(name) / f"report.{form}"
                 said = await self._ran(who, text, where, out)
                 if not out.exists():
-                    # Where the log lies is the operator's business.
-                    shown = said.replace(str(self.folder), "the log's folder")
-                    raise RequestError("internal", f"no report could be made: {shown}")
+                    raise RequestError("internal", f"no report could be made: {said}")
                 return await asyncio.to_thread(out.read_bytes)
 
     async def _ran(self, who: Auditor, text: str, where: str, out: Path) -> str:
@@ -80,22 +79,26 @@ class Reporting:
                    f"--view-from={who.principal.view_from or ''}"]  # fmt: skip
         if who.principal.tenant != EVERY:
             options.append(f"--tenant={who.principal.tenant}")
+        # Where the log lies is the operator's business: the report names its folder only.
+        place = self.folder.absolute()
         try:
-            return await self.run([*_COMMAND, *options, "--", str(self.folder)])
+            return await self.run([*_COMMAND, *options, "--", place.name], place.parent)
         except TimeoutError:
             message = f"it took more than {LONGEST:.0f} s; use `domicile audit report` on a copy"
             raise RequestError("deadline", message) from None
 
 
-async def run(command: Sequence[str]) -> str:
-    """Run a command at low priority; its last line on standard error. Ends it when cancelled.
+async def run(command: Sequence[str], place: Path) -> str:
+    """Run a command in a folder, at low priority; its last line on standard error.
+
+    It ends when the caller is cancelled.
 
     Raises:
         TimeoutError: it took longer than `LONGEST`.
     """
     process = await asyncio.create_subprocess_exec(
         *command, stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.DEVNULL,
-        stderr=asyncio.subprocess.PIPE, env=dict(os.environ),
+        stderr=asyncio.subprocess.PIPE, env=dict(os.environ), cwd=place,
     )  # fmt: skip
     try:
         os.setpriority(os.PRIO_PROCESS, process.pid, 10)

@@ -33,13 +33,14 @@ class Ran:
         self.text = text
         self.entries = entries
         self.given: list[str] = []
+        self.place = Path()
         self.before = 0
         self.go = asyncio.Event()
         self.go.set()
         self.began = asyncio.Event()
 
-    async def __call__(self, command: Sequence[str]) -> str:
-        self.given, self.before = list(command), self.entries()
+    async def __call__(self, command: Sequence[str], place: Path) -> str:
+        self.given, self.place, self.before = list(command), place, self.entries()
         self.began.set()
         await self.go.wait()
         [out] = [word.removeprefix("--out=") for word in command if word.startswith("--out=")]
@@ -61,6 +62,8 @@ async def test_a_tenants_auditor_gets_that_tenant_and_no_other(tmp_path: Path) -
         assert own.json()["facts"]["requests answered"] == 2
         assert own.json()["facts"]["requests refused"] == 1
         assert "shop" not in own.text
+        assert own.json()["evidence"]
+        assert str(tmp_path) not in own.text, "where the log lies is the operator's business"
         assert own.headers["content-security-policy"].startswith("sandbox")
         [read] = [one for one in world.entries("administration") if one.body["event"] == "read"]
         assert (read.body["what"], read.body["by"]) == ("report", "own")
@@ -80,9 +83,9 @@ async def test_the_command_is_bound_by_the_key(tmp_path: Path) -> None:
             assert await found.report(holder(world, key), DAY, "UTC", "json") == b"{}"
             bound = [word for word in ran.given if word.startswith(("--view", "--tenant"))]
             assert bound == words
-            assert ran.given[-1] == str(tmp_path / "log")
+            assert (ran.given[-1], ran.place) == ("log", tmp_path)
             assert ran.before == number, "the reading is in the log before anything is read"
-        assert not list(Path(ran.given[-1]).glob("**/report.json"))
+        assert not list(tmp_path.glob("**/report.json"))
 
 
 @pytest.mark.parametrize("period", ["soon", "--tenant=shop", "2026-11 --despite", "x" * 70])
@@ -140,8 +143,8 @@ async def test_a_command_is_ended_when_it_takes_too_long_or_nobody_waits(
     code = f"import os, time; open({str(mark)!r}, 'w').write(str(os.getpid())); time.sleep(60)"
     monkeypatch.setattr(reporting, "LONGEST", 2.0)
     with pytest.raises(TimeoutError):
-        await run([sys.executable, "-c", code])
+        await run([sys.executable, "-c", code], tmp_path)
     assert not Path(f"/proc/{mark.read_text()}").exists()
     said = "import sys; print('one'); sys.exit('error: two')"
-    assert await run([sys.executable, "-c", said]) == "error: two"
-    assert await run([sys.executable, "-c", "pass"]) == "exit code 0"
+    assert await run([sys.executable, "-c", said], tmp_path) == "error: two"
+    assert await run([sys.executable, "-c", "pass"], tmp_path) == "exit code 0"
