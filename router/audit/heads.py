@@ -127,6 +127,15 @@ class Heads:
                 yield Finding("split_view", head.source, detail)
 
 
+def published_size(folder: LogFolder) -> int:
+    """How many lines the newest published checkpoint covers, going by what it says."""
+    raws = complete_lines(folder.checkpoints.read_bytes())[0] if folder.checkpoints.exists() else []
+    try:
+        return parse_checkpoint(orjson.loads(raws[-1])["checkpoint"]).size if raws else 0
+    except (ValueError, KeyError, TypeError, AttributeError, NoteInvalid):
+        return 0
+
+
 def certified(
     heads: Sequence[Head], times: Mapping[int, int], keys: Mapping[str, int]
 ) -> Iterator[Finding]:

@@ -7,7 +7,8 @@
 5. The roster has the lines that start, heartbeat and stop entries say it has.
 6. A running process writes something at least every two heartbeats (else a notice: a gap).
 7. A segment line repeats what was open before it.
-8. After each start, heartbeat and stop a checkpoint was published; a crash may lose one a process.
+8. After each start, heartbeat and stop a checkpoint is published: the newest one is never older
+   than the newest lines by more than what makes a gap.
 9. A key that was certified to sign stands in a `key` entry, from its first batch on (`keys`).
 
 Names read from bodies, and only these: `plan` (endpoint names, or objects with `endpoint`),
@@ -43,8 +44,7 @@ class Structure:
         self._snapshots: dict[str, bool] = {}
         self.newest = 0
         self.keys: dict[str, int] = {}
-        self.starts = 0
-        self.publications = 0
+        self._publications: list[tuple[Place, int]] = []
         self._running = False
         self.findings: list[Finding] = []
         self.notices: list[str] = []
@@ -81,11 +81,16 @@ class Structure:
             elif lines and digests[lines - 1].hex() != named.get("digest"):
                 self._fault("roster", place, "the roster is not the one this entry saw")
 
-    def judge_published(self, log: str, count: int) -> None:
-        """8. `count` of checkpoints in the log's folder, read after the log: it may be growing."""
-        gone = self.publications - self.starts - count
-        if gone > 0:
-            self._fault("checkpoint", Place(log, "", 0, -1), f"{gone} published ones are gone")
+    def judge_published(self, covered: int) -> None:
+        """8. `covered` lines by the newest head in the folder, read after the log: it may grow."""
+        for place, time in self._publications:
+            if place.index >= covered:
+                # A crash, or a process that is at it, leaves the last ones without a checkpoint.
+                late = (self.newest - time) // 1_000_000
+                if self.newest - time > GAP_MICROSECONDS:
+                    detail = f"what was published after this entry is gone: {late} s of the log"
+                    self._fault("checkpoint", place, detail)
+                return
 
     def _decision(self, place: Place, line: EntryLine, body: Mapping[str, Value]) -> None:
         if line.id in self._open:
@@ -111,7 +116,6 @@ class Structure:
             del self._open[line.id]
 
     def _process(self, place: Place, line: EntryLine, body: Mapping[str, Value]) -> None:
-        self.starts += body.get("event") == "start"
         if body.get("event") in ("start", "stop"):
             self._running = body["event"] == "start"
             for id_, known in self._open.items():
@@ -119,7 +123,7 @@ class Structure:
             self._open.clear()
         roster = body.get("roster")
         if isinstance(roster, dict):
-            self.publications += 1
+            self._publications.append((place, line.time))
             self._rosters.append((place, roster))
 
     def _gap(self, place: Place, line: EntryLine, body: Mapping[str, Value]) -> None:

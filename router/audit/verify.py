@@ -28,8 +28,8 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from router.audit.errors import AuditError
-from router.audit.heads import Head, Heads, certified
-from router.audit.layout import Folder, LogFolder, complete_lines
+from router.audit.heads import Head, Heads, certified, published_size
+from router.audit.layout import Folder
 from router.audit.locate import SHOWN, altered_sidecar, differences, root_at, stored_leaves
 from router.audit.note import PublicKey, parse_checkpoint
 from router.audit.reading import Place
@@ -157,7 +157,8 @@ class _Verification:
         found = scan(self._folder.log(log), wanted, structure, self._reader)  # 4
         structure.judge_roster(self._digests())
         if self._sealed is None:
-            structure.judge_published(log, _published(self._folder.log(log)))
+            before = max((head.size for head in heads.all if not head.given), default=0)
+            structure.judge_published(max(before, published_size(self._folder.log(log))))
         self._newest[log] = structure.newest
         good, bad = _judged(heads.all, found)  # 5
         findings = [*heads.findings, *heads.split_views(), *found.findings]
@@ -253,11 +254,6 @@ def _capped(findings: Sequence[Finding]) -> list[Finding]:
         return unique
     more = Finding("altered", unique[SHOWN].place, f"and {len(unique) - SHOWN} more findings")
     return [*unique[:SHOWN], more]
-
-
-def _published(folder: LogFolder) -> int:
-    path = folder.checkpoints
-    return len(complete_lines(path.read_bytes())[0]) if path.exists() else 0
 
 
 def _origin(anchor: Anchor) -> str:
