@@ -77,7 +77,7 @@ class Heads:
         history = list(self._history(folder))
         texts = ["", *(head.text for head in history)]  # before the first there was none
         place = Place(self._log, "", 0, -1)
-        if history and latest not in texts[-2:]:
+        if latest not in texts[-2:]:
             detail = "`checkpoint` is not the newest that was published"
             self.findings.append(Finding("checkpoint", place, detail))
         elif history and latest != texts[-1]:
