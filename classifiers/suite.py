@@ -65,10 +65,15 @@ class Suite:
         """Every attribute that some classifier may supply."""
         return frozenset[str]().union(*(supplies for _, _, supplies in self._classifiers))
 
+    @property
+    def empty(self) -> bool:
+        """Whether there is nobody to ask."""
+        return not self._classifiers
+
     def run(self, view: PromptView) -> Findings:
         """Findings of all classifiers that ran, and the attributes of those that did not."""
         if not self._classifiers:
-            return _NOTHING
+            return NOTHING
         until = self._clock() + self._deadline
         findings: list[Finding] = []
         opened: frozenset[str] = frozenset()
@@ -126,4 +131,5 @@ class Suite:
         return Failure(name, "late") if self._clock() >= until else failure
 
 
-_NOTHING: Final = Findings()
+NOTHING: Final = Findings()
+"""What nobody finds."""

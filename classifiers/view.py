@@ -127,6 +127,24 @@ class PromptView:
         return _of_strings(body.get("input"), None)
 
 
+def tokens_of_chat(body: Mapping[str, object]) -> int:
+    """The tokens of `PromptView.of_chat`, counted without it where every message is one text."""
+    messages = body.get("messages")
+    tokens = characters = 0
+    if type(messages) is list and len(messages) <= MAX_PARTS:
+        for message in messages:
+            text = message.get("content") if type(message) is dict else None
+            if type(text) is not str or "tool_calls" in message or "function_call" in message:
+                break
+            length = len(text)
+            characters += length
+            tokens += (length + 3) // 4 if text.isascii() else _tokens(text)
+        else:
+            if characters <= MAX_CHARACTERS:
+                return tokens
+    return PromptView.of_chat(body).tokens
+
+
 class _Walk:
     """Collects parts under the bounds; every method is total over parsed JSON."""
 

@@ -132,6 +132,11 @@ class Readings:
             self._moved[key] = reading.at
         self._at[key] = reading
 
+    @property
+    def silent(self) -> bool:
+        """Whether no engine has said anything."""
+        return not self._at
+
     def fresh(self, key: str, now: float) -> Reading | None:
         """The reading, unless it is stale or there is none."""
         found = self._at.get(key)

@@ -71,7 +71,6 @@ class _Record:
     loaded_until: float = 0.0
     trial_until: float = 0.0
     recovered: float = float("-inf")
-    last_sign: float = float("-inf")
 
 
 _TURNS: Final = (0, 0, 2, 3)
@@ -79,7 +78,10 @@ _WELL: Final = (Standing.GOOD, 1.0, 0.0)
 
 
 class HealthBook:
-    """What is known of every replica, by its key (`endpoint` or `endpoint/replica`)."""
+    """What is known of every replica, by its key (`endpoint` or `endpoint/replica`).
+
+    A replica with nothing against it has no record, so that asking costs a look-up.
+    """
 
     __slots__ = ("_records", "_settings")
 
@@ -93,12 +95,13 @@ class HealthBook:
             self._end_trial(key)
             return
         record = self._records.get(key)
+        if sign is Sign.OK:
+            if record is not None:
+                self._recover(record, now)
+            return
         if record is None:
             record = self._records[key] = _Record()
-        record.last_sign = now
-        if sign is Sign.OK:
-            self._recover(record, now)
-        elif sign is Sign.LOAD:
+        if sign is Sign.LOAD:
             self._load(record, now, retry_after)
         else:
             self._ill(record, sign, now)
@@ -117,15 +120,25 @@ class HealthBook:
     def state(self, key: str, now: float) -> tuple[Standing, float, float]:
         """`standing`, `share` and `retry_in` of a replica; most have nothing against them."""
         record = self._records.get(key)
-        if record is None or (
+        if record is None:
+            return _WELL
+        if (
             not record.marks
             and now >= record.marked_until
             and now >= record.trial_until
             and now >= record.loaded_until
             and (now - record.recovered) / self._settings.ramp >= 1
         ):
+            if not record.ill:
+                del self._records[key]
             return _WELL
         return self.standing(key, now), self.share(key, now), self.retry_in(key, now)
+
+    def calm(self, now: float) -> bool:
+        """Whether nothing is held against any replica now."""
+        if not self._records:
+            return True
+        return all([self.state(key, now) is _WELL for key in tuple(self._records)])
 
     def start(self, key: str, now: float) -> None:
         """An attempt begins: a replica on trial lets no other through until it ends."""

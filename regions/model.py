@@ -18,6 +18,9 @@ class Tier(IntEnum):
     MEDIUM = 2
     LARGE = 3
 
+    # An enum's own is a function in Python, and tiers stand in keys of every request.
+    __hash__ = int.__hash__
+
     @classmethod
     def named(cls, name: str) -> Tier:
         """The tier called `small`, `medium` or `large`.

@@ -10,10 +10,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
+from math import inf
 from typing import Final, Protocol
 
 import httptools
-from uvicorn.protocols.http.httptools_impl import STATUS_LINE, RequestResponseCycle
+from uvicorn.protocols.http.httptools_impl import (
+    STATUS_LINE,
+    HttpToolsProtocol,
+    RequestResponseCycle,
+)
 
 from router.door import Door
 from router.errors import ClientGone, RequestError
@@ -176,8 +181,8 @@ class DirectExchange:
     def _encoded(self, status: int, headers: Headers) -> bytes:
         named = dict(headers)
         content = [STATUS_LINE[status]]
-        for name, value in (*self._door.server_state.default_headers, *headers):
-            content += (name, b": ", value, b"\r\n")
+        content += [b"%b: %b\r\n" % pair for pair in self._door.server_state.default_headers]
+        content += [b"%b: %b\r\n" % pair for pair in headers]
         if named.get(b"connection", b"").lower() == b"close":
             self.keep_alive = False
         elif not self.keep_alive:
@@ -188,9 +193,19 @@ class DirectExchange:
 
     async def write(self, data: bytes) -> None:
         """See `Exchange`."""
+        if not self.put(data):
+            await self._door.flow.drain()
+
+    def put(self, data: bytes) -> bool:
+        """See `Prompt`."""
         if not data or self._disconnected:
-            return
-        self._door.transport.write(b"%x\r\n%b\r\n" % (len(data), data) if self._chunked else data)
+            return True
+        door = self._door
+        door.transport.write(b"%x\r\n%b\r\n" % (len(data), data) if self._chunked else data)
+        return not door.flow.write_paused
+
+    async def drained(self) -> None:
+        """See `Prompt`."""
         if self._door.flow.write_paused:
             await self._door.flow.drain()
 
@@ -219,23 +234,36 @@ class Direct(Door):
     """The door, with inference routes taken off the ASGI way."""
 
     inference: Inference
+    _idle_since = 0.0
+
+    def on_message_begin(self) -> None:
+        """A request begins. Its ASGI scope is made when it turns out to need one."""
+        self._size = self._fields = self._since = self._wasted = 0
+        self._in_head = True
+        self.url = b""
+        self.expect_100_continue = False
+        self.headers = []
 
     def on_headers_complete(self) -> None:
         """The head is whole: who answers is known."""
-        route = None
         if not self.parser.should_upgrade():
-            path = httptools.parse_url(self.url).path
-            route = self.inference.route(path)
-        if route is None:
-            super().on_headers_complete()
-            return
-        self._in_head, self._in_body = False, True
-        self._begin(route)
+            url = httptools.parse_url(self.url)
+            route = self.inference.route(url.path)
+            if route is not None:
+                self._in_head, self._in_body = False, True
+                self._begin(route, url.path, url.query or b"")
+                return
+        url_, headers, expects = self.url, self.headers, self.expect_100_continue
+        HttpToolsProtocol.on_message_begin(self)
+        self.url, self.expect_100_continue = url_, expects
+        self.headers += headers
+        super().on_headers_complete()
 
-    def _begin(self, route: Callable[[Exchange, str], Awaitable[None]]) -> None:
-        url = httptools.parse_url(self.url)
+    def _begin(
+        self, route: Callable[[Exchange, str], Awaitable[None]], path: bytes, query: bytes
+    ) -> None:
         method = self.parser.get_method().decode("ascii")
-        head = RequestHead(method, url.path.decode("ascii"), url.query or b"", self.headers)
+        head = RequestHead(method, path.decode("ascii"), query, self.headers)
         keep_alive = self.parser.get_http_version() != "1.0" and self.parser.should_keep_alive()
         existing: RequestResponseCycle | None = self.cycle
         exchange = DirectExchange(self, head, route, keep_alive, self.expect_100_continue)
@@ -245,6 +273,47 @@ class Direct(Door):
         else:
             self.flow.pause_reading()
             self.pipeline.appendleft((self.cycle, self.app))
+
+    # One timer a connection, which looks again, in place of one a request.
+
+    def _unset_keepalive_if_required(self) -> None:
+        self._idle_since = inf
+
+    def on_response_complete(self) -> None:
+        """An answer has ended: the next request begins, or the wait for one."""
+        self.server_state.total_requests += 1
+        if self.transport.is_closing():
+            return
+        self.flow.resume_reading()
+        if self.pipeline:
+            self._start_asgi_task(*self.pipeline.pop())
+            return
+        self._idle_since = self.loop.time()
+        if self.timeout_keep_alive_task is None:
+            self._look_later(self.timeout_keep_alive)
+
+    def _look_later(self, seconds: float) -> None:
+        self.timeout_keep_alive_task = self.loop.call_later(
+            seconds, self.timeout_keep_alive_handler
+        )
+
+    def timeout_keep_alive_handler(self) -> None:
+        """Close a connection that nothing was asked on for long."""
+        self.timeout_keep_alive_task = None
+        if self.transport.is_closing() or self._idle_since == inf:
+            return
+        left = self._idle_since + self.timeout_keep_alive - self.loop.time()
+        if left <= 0:
+            self.transport.close()
+        else:
+            self._look_later(left)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """The client's side is closed."""
+        super().connection_lost(exc)
+        if self.timeout_keep_alive_task is not None:
+            self.timeout_keep_alive_task.cancel()
+            self.timeout_keep_alive_task = None
 
     def on_body(self, body: bytes) -> None:
         """A piece of the body."""

@@ -11,7 +11,7 @@ import asyncio
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping, Sequence
 from types import TracebackType
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from router.errors import ClientGone, RequestError
 from router.frozen import frozen
@@ -98,6 +98,19 @@ class Exchange(Protocol):
 
     async def end(self, data: bytes = b"") -> None:
         """Send the last bytes."""
+        ...
+
+
+@runtime_checkable
+class Prompt(Protocol):
+    """An exchange that also takes bytes at once, without a turn of the event loop."""
+
+    def put(self, data: bytes) -> bool:
+        """Send bytes of the body now; whether the client can take more, else see `drained`."""
+        ...
+
+    async def drained(self) -> None:
+        """Wait until the client can take more, or has left."""
         ...
 
 

@@ -84,7 +84,7 @@ class Steps(Protocol):
         ...
 
     async def rank(self, filtered: Filtered) -> Ranked:
-        """7. Raises Refused."""
+        """7. Raises Refused, ClientGone: who waits for room leaves with the client."""
         ...
 
     def fulfil(self, ranked: Ranked, turn: int) -> Plan:
@@ -167,8 +167,9 @@ class Pipeline:
         decided = steps.decide(classified)
         graded = steps.grade(decided)
         filtered = steps.filter(graded)
-        async with while_connected(admitted.arrival.exchange):
-            ranked = await steps.rank(filtered)
+        if admitted.arrival.exchange.gone:
+            raise ClientGone
+        ranked = await steps.rank(filtered)
         if await steps.again(admitted, 0) is not admitted:
             return None  # a policy came while it waited
         plan = steps.fulfil(ranked, turn)

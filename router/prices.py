@@ -15,12 +15,10 @@ def cost(price: Price, usage: Usage) -> float | None:
 
     Cached tokens are charged as input: an upper bound where a vendor discounts them.
     """
-    total = 0.0
-    for rate, tokens in ((price.input, usage.input), (price.output, usage.output)):
-        if tokens and rate is None:
-            return None
-        total += (rate or 0.0) * tokens
-    return total / _PER
+    taken, given = price.input, price.output
+    if (usage.input and taken is None) or (usage.output and given is None):
+        return None
+    return ((taken or 0.0) * usage.input + (given or 0.0) * usage.output) / _PER
 
 
 def dearest(prices: Iterable[Price], usage: Usage) -> float | None:

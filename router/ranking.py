@@ -8,10 +8,11 @@ from typing import Final
 from regions.prefix import BLOCK, Trail, trail
 from router.balance import Balance
 from router.errors import RequestError
+from router.exchange import while_connected
 from router.pipeline import Refused
 from router.placing import Placing, Wish
 from router.selection import PreferConflict
-from router.types import Admitted, Filtered, Ranked
+from router.types import Admitted, Candidacy, Filtered, Ranked
 from router.waiting import NoRoom
 
 SESSION: Final = b"x-domicile-session"
@@ -39,7 +40,9 @@ class Ranking:
         admitted = filtered.graded.decided.classified.admitted
         wish = self._wish(filtered)
         try:
-            placed = self.placing.at_once(wish) or await self.placing.wait(wish)
+            placed = self.placing.at_once(wish)
+            if placed is None:
+                return Ranked(filtered, await self._waited(admitted, wish))
         except PreferConflict:
             message = "the preferences of the rules that apply shut out every endpoint"
             raise Refused(RequestError("prefer_conflict", message), filtered) from None
@@ -49,6 +52,14 @@ class Ranking:
             raise Refused(refusal, filtered) from None
         admitted.lease.hold(placed.held, wish.tokens)
         return Ranked(filtered, placed.order)
+
+    async def _waited(self, admitted: Admitted, wish: Wish) -> tuple[Candidacy, ...]:
+        """Who waits leaves with the client."""
+        async with while_connected(admitted.arrival.exchange):
+            placed = await self.placing.wait(wish)
+            # The lease has it before anything can end the request.
+            admitted.lease.hold(placed.held, wish.tokens)
+        return placed.order
 
     def _wish(self, filtered: Filtered) -> Wish:
         admitted = filtered.graded.decided.classified.admitted

@@ -37,7 +37,7 @@ _RESPONSE_ENDS = frozenset(("response.completed", "response.incomplete", "respon
 
 def _usage(document: Object) -> Object | None:
     usage = document.get("usage")
-    return usage if isinstance(usage, Mapping) else None
+    return usage if type(usage) is dict or isinstance(usage, Mapping) else None
 
 
 def read_chat(document: Object) -> Reading:
@@ -64,9 +64,9 @@ def read_chat(document: Object) -> Reading:
 def _chat_content(choice: Object) -> bool:
     delta = choice.get("delta") or choice.get("message")
     if isinstance(delta, dict):
-        return bool(delta.get("content")) or any(
-            value for key, value in delta.items() if key != "role"
-        )
+        if delta.get("content"):
+            return True
+        return any([value for key, value in delta.items() if key != "role"])
     return bool(choice.get("text"))
 
 

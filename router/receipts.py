@@ -21,9 +21,8 @@ def receipt_headers(dispatched: Dispatched) -> Headers:
     """
     stream = isinstance(dispatched.opened, OpenedStream)
     receipt = dispatched.committed.receipt
-    candidacy = dispatched.candidacy
-    endpoint = candidacy.endpoint
-    arrival = dispatched.plan.arrival
+    plan, candidacy = dispatched.plan, dispatched.candidacy
+    endpoint, arrival = candidacy.endpoint, plan.arrival
     shown = [
         *_fixed(endpoint.name, endpoint.model, candidacy.tier, candidacy.footprint.process, stream),
         (b"x-request-id", arrival.id.encode()),
@@ -32,7 +31,7 @@ def receipt_headers(dispatched: Dispatched) -> Headers:
         (b"x-domicile-attempts", b"%d" % len(dispatched.attempts)),
         (b"x-domicile-policy", arrival.snapshot.policy.digest[:16].encode()),
     ]
-    reservation = dispatched.plan.admitted.lease.reservation
+    reservation = plan.admitted.lease.reservation
     if reservation is not None:
         shown += [(name.encode(), value.encode()) for name, value in reservation.headers.items()]
     return shown

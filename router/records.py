@@ -23,6 +23,7 @@ from router.audit.entry import Entry, Interned, Joined, Json
 from router.audit.openings import Openings, TenantKey
 from router.eligible import CALLS
 from router.errors import RequestError
+from router.formed import Formed
 from router.recipients import recipients
 from router.settling import Ended
 from router.types import Admitted, Arrival, Attempt, Candidacy, Decided, Filtered, Plan, Verdict
@@ -47,6 +48,7 @@ class Scribe:
         self._bound = bound
         self._router = {"id": router, "region": region}
         self._openings = openings
+        self._formed = Formed(bound)
 
     def decision(self, plan: Plan) -> Entry:
         """The entry that must be durable before a byte leaves.
@@ -58,13 +60,19 @@ class Scribe:
         at = _decided_at(filtered.graded.decided)
         key = self._key(plan.admitted, at)
         body = self._bound_to(plan.admitted, plan.id, at, key)
-        order = tuple(c.endpoint.name for c in plan.ranked.order)
+        order = tuple([c.endpoint.name for c in plan.ranked.order])
         body["plan"] = self._once(("plan", order), order)
         if plan.good_until is not None:
             body["good_until"] = int(plan.good_until)
         if filtered.graded.verdict is not None:
             body["graded"] = _graded(filtered.graded.verdict)
-        return Entry("decision", plan.id, at, body, self._common(filtered, key.id))
+        shared = self._common(filtered, key.id)
+        filled = self._formed.decision(body, shared)
+        return (
+            Entry("decision", plan.id, at, body, shared)
+            if filled is None
+            else Entry("decision", plan.id, at, filled)
+        )
 
     def attempt(self, plan: Plan, candidacy: Candidacy, number: int, now: float) -> Entry:
         """The entry of a second or later attempt, durable before it is sent."""
@@ -98,6 +106,9 @@ class Scribe:
         if answered is None:
             body["status"] = ended.status
         ran = None if answered is None else self._answered(plan, answered, ended)
+        filled = None if ran is None else self._formed.outcome(body, ran)
+        if filled is not None:
+            return Entry("outcome", plan.id, now, filled)
         return Entry("outcome", plan.id, now, body, ran)
 
     def refusal(self, error: RequestError, at: Decided | Filtered) -> Entry:
@@ -150,7 +161,7 @@ class Scribe:
         known = admitted.authenticated
         key = ("common", id(at.eligible), id(at.excluded), known.principal.key,
                known.now.clock_behind, admitted.asked.model, admitted.call.movers,
-               known.arrival.purpose.value, at.graded.floor, at.graded.grader, bound)  # fmt: skip
+               known.arrival.purpose, at.graded.floor, at.graded.grader, bound)  # fmt: skip
         # These are the filter's own objects for requests alike, kept so that an id stays theirs.
         decision = decided.decision
         alike = (at.eligible, at.excluded, decided.classified.attributes, admitted.snapshot,

@@ -10,14 +10,15 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
+from typing import Protocol
 
 import orjson
 
-from router.exchange import Exchange, Headers
+from router.exchange import Exchange, Headers, Prompt
 from router.frames import Frame, StreamError
 from router.frozen import frozen
 from router.opening import OpenedStream, OpenedWhole
-from router.transport.messages import AttemptFailed
+from router.transport.messages import AttemptFailed, Pushing
 
 # After the last event the endpoint has this long to end its body, so that the connection lives.
 _LINGER = 1.0
@@ -170,15 +171,11 @@ async def _run(
     """The stream itself; why it is incomplete, or None."""
     await exchange.start(opened.status, headers)
     await exchange.write(tally.take(opened.held))
-    chunk, decoder = opened.response.chunk, opened.decoder
     try:
-        while not (tally.done or tally.error or exchange.gone):
-            data = await chunk(clock() + pace.idle)
-            out = tally.take(decoder.feed(data) if data else decoder.finish())
-            if out:
-                await exchange.write(out)
-            if not data:
-                break
+        if isinstance(exchange, Prompt) and isinstance(opened.response, Pushing):
+            await _pushed(exchange, opened, opened.response, pace, clock, tally)
+        else:
+            await _pulled(exchange, opened, pace, clock, tally)
     except AttemptFailed as error:
         return error.code
     except ValueError:
@@ -187,6 +184,48 @@ async def _run(
         return "upstream_error"
     # Some servers end without a last event: a reason to stop is then a good end.
     return None if tally.done or tally.finish else "connection_lost"
+
+
+async def _pulled(
+    exchange: Exchange, opened: OpenedStream, pace: Pace, clock: Callable[[], float], tally: _Tally
+) -> None:
+    """Chunk by chunk: read, then written, before the next is read."""
+    chunk, decoder = opened.response.chunk, opened.decoder
+    while not (tally.done or tally.error or exchange.gone):
+        data = await chunk(clock() + pace.idle)
+        out = tally.take(decoder.feed(data) if data else decoder.finish())
+        if out:
+            await exchange.write(out)
+        if not data:
+            break
+
+
+class _Passing(Exchange, Prompt, Protocol):
+    """What takes bytes in the turn in which they come."""
+
+
+async def _pushed(
+    exchange: _Passing,
+    opened: OpenedStream,
+    response: Pushing,
+    pace: Pace,
+    clock: Callable[[], float],
+    tally: _Tally,
+) -> None:
+    """Each chunk passes in the turn in which it comes, while the client keeps up: nobody is
+    woken for it."""
+    put, feed = exchange.put, opened.decoder.feed
+
+    def take(data: bytes) -> bool:
+        out = tally.take(feed(data))
+        prompt = put(out) if out else True
+        return prompt and not (tally.done or tally.error or exchange.gone)
+
+    while not (tally.done or tally.error or exchange.gone):
+        if await response.push(take, pace.idle, clock):
+            await exchange.write(tally.take(opened.decoder.finish()))
+            return
+        await exchange.drained()
 
 
 async def _linger(opened: OpenedStream, clock: Callable[[], float], failure: str | None) -> None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from math import inf
 from typing import Final, TypeVar
 
-from classifiers.suite import Findings, Suite
+from classifiers.suite import NOTHING, Findings, Suite
 from policies.attributes import Attributes
 from policies.compiled import Compiled
 from policies.engine import Decision
@@ -19,7 +19,7 @@ from router import deciding
 from router.misdirection import Direction
 from router.said import attributes_in, said_in_body
 from router.snapshot import Snapshot
-from router.types import Admitted, Authenticated, Classified, Decided
+from router.types import Admitted, Authenticated, Classified, Decided, Purpose
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -52,11 +52,18 @@ class Memory:
         return self._of(known.arrival.snapshot).elsewhere(known)
 
     def classified(self, admitted: Admitted, suite: Suite) -> Classified:
-        """See `deciding.classified`."""
-        view = admitted.arrival.surface.view(admitted.body)
-        attributes = self._of(admitted.snapshot).attributes(admitted, suite.run(view))
-        tokens = view.tokens + admitted.asked.output_tokens
-        return Classified(admitted, attributes, tokens, view.tokens, view)
+        """See `deciding.classified`; the prompt is looked into only if somebody reads it."""
+        asked, surface = admitted.asked, admitted.arrival.surface
+        of = self._of(admitted.snapshot)
+        if suite.empty and asked.model not in admitted.snapshot.difficulty:
+            tokens = surface.tokens(admitted.body)
+            attributes = of.attributes(admitted, NOTHING)
+            return Classified(admitted, attributes, tokens + asked.output_tokens, tokens)
+        view = surface.view(admitted.body)
+        attributes = of.attributes(admitted, suite.run(view))
+        return Classified(
+            admitted, attributes, view.tokens + asked.output_tokens, view.tokens, view
+        )
 
     def decided(self, classified: Classified) -> Decided:
         """See `deciding.decided`."""
@@ -75,7 +82,7 @@ class _OfSnapshot:
         self._since, self._until = inf, -inf
         self._outer: dict[object, Direction | None] = {}
         self._attributes: dict[object, Attributes] = {}
-        self._decisions: dict[tuple[int, str], Decision] = {}
+        self._decisions: dict[tuple[int, Purpose], Decision] = {}
 
     def _look_at(self, now: float) -> None:
         """Forget when the policy may have changed. An unknown time is remembered by nothing."""
@@ -101,7 +108,8 @@ class _OfSnapshot:
         head = attributes_in(known.arrival.exchange.head)
         body = said_in_body(admitted)
         holder = known.principal
-        key = (holder.key, holder.tenant, holder.app, head, body, found.findings, found.opened)
+        claims = None if found is NOTHING else (found.findings, found.opened)
+        key = (holder.key, holder.tenant, holder.app, head, body, claims)
         attributes = self._attributes.get(key)
         if attributes is None:
             attributes = deciding.gathered(admitted, body, found)
@@ -113,7 +121,7 @@ class _OfSnapshot:
         now = known.now.time
         self._look_at(now)
         attributes = classified.attributes
-        key = (id(attributes), known.arrival.purpose.value)
+        key = (id(attributes), known.arrival.purpose)
         found = self._decisions.get(key)
         # An id is another object's once the first is gone, which the entry's own prevents.
         if found is None or found.ask.attributes is not attributes:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import os
 import signal
 import socket
@@ -26,6 +27,8 @@ from router.transport.client import HttpTransport
 from router.transport.messages import Transport
 
 KEEP_ALIVE = 75
+YOUNG = 20_000
+"""Objects made beyond those gone, between looks for cycles."""
 
 
 def bind(address: tuple[str, int], what: str, shared: bool = False) -> socket.socket:
@@ -151,7 +154,19 @@ async def opened(
     except OSError:
         await router.close(0)
         raise
+    rest_easy()
     return router
+
+
+def rest_easy() -> None:
+    """Let the collector of cycles leave alone what was loaded, and look less often at the rest.
+
+    Requests make no cycles, but their values are many: it looked through all of a catalog and a
+    policy again and again, for a twelfth of the CPU time.
+    """
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(YOUNG, 20, 20)
 
 
 async def serve(

@@ -55,18 +55,13 @@ def end(
     millis = round((now - plan.arrival.began) * 1000)
     if dispatched is None:
         return Ended(_status(how), tuple(tried), None, None, None, False, None, millis)
-    usage = _usage(plan, how)
-    price = prices.cost(dispatched.candidacy.endpoint.price, usage)
+    usage, candidacy = _usage(plan, how), dispatched.candidacy
+    price = prices.cost(candidacy.endpoint.price, usage)
+    micro = None if price is None else round(price * 1_000_000)
+    used, attempts = (usage.input, usage.output), tuple(tried)
+    broke, code = _broke(how)
     return Ended(
-        _status(how),
-        tuple(tried),
-        dispatched.candidacy,
-        None,
-        (usage.input, usage.output),
-        usage.estimated,
-        None if price is None else round(price * 1_000_000),
-        millis,
-        *_broke(how),
+        _status(how), attempts, candidacy, None, used, usage.estimated, micro, millis, broke, code
     )
 
 

@@ -44,18 +44,23 @@ class Silence:
 
     def enter(self, one: Patience) -> None:
         """An attempt begins."""
-        self._waiting.setdefault(one.key, set()).add(one)
+        waiting = self._waiting.get(one.key)
+        if waiting is None:
+            waiting = self._waiting[one.key] = set()
+        waiting.add(one)
 
     def leave(self, one: Patience, content: bool) -> None:
         """An attempt ended, with first content or without."""
-        waiting = self._waiting[one.key]
+        key = one.key
+        waiting = self._waiting[key]
         waiting.discard(one)
         if not waiting:
-            del self._waiting[one.key]
+            del self._waiting[key]
         if content:
-            now = self._loop_time()
-            self._heard[one.key] = now
-            times = self._times.setdefault((one.key, one.stream), deque(maxlen=KEPT))
+            now = self._heard[key] = self._loop_time()
+            times = self._times.get((key, one.stream))
+            if times is None:
+                times = self._times[key, one.stream] = deque(maxlen=KEPT)
             times.append(now - one.began)
 
     def heard(self, key: str) -> float:
@@ -102,19 +107,27 @@ class Silence:
 
 
 class Patience:
-    """One attempt's wait for first content; raises AnswerTimeout when it is ended."""
+    """One attempt's wait for first content; raises AnswerTimeout when it is ended.
 
-    __slots__ = ("_at", "_timeout", "began", "key", "stream")
+    It works on the entering task, as `asyncio.timeout` does, but has no time of its own.
+    """
+
+    __slots__ = ("_at", "_before", "_ended", "_task", "began", "key", "stream")
 
     def __init__(self, at: Silence, key: str, stream: bool, began: float) -> None:
         self._at = at
+        self._ended = False
+        self._task: asyncio.Task[object] | None = None
+        self._before = 0
         self.key = key
         self.stream = stream
         self.began = began
-        self._timeout = asyncio.timeout(None)
 
     async def __aenter__(self) -> None:
-        await self._timeout.__aenter__()
+        task = self._task = asyncio.current_task()
+        if task is None:
+            raise RuntimeError("`patience` needs a task")
+        self._before = task.cancelling()
         self._at.enter(self)
 
     async def __aexit__(
@@ -124,12 +137,15 @@ class Patience:
         trace: TracebackType | None,
     ) -> None:
         self._at.leave(self, kind is None)
-        try:
-            await self._timeout.__aexit__(kind, error, trace)
-        except TimeoutError:
+        task, self._task = self._task, None
+        if not self._ended or task is None:
+            return
+        if task.uncancel() <= self._before and kind is asyncio.CancelledError:
             # The request was written; whether it would still have run, nobody knows.
             raise AnswerTimeout("the engine stands still", Fate.UNKNOWN) from error
 
     def give_up(self) -> None:
         """End the wait in the next turn of the event loop."""
-        self._timeout.reschedule(asyncio.get_running_loop().time())
+        if self._task is not None and not self._ended:
+            self._ended = True
+            self._task.cancel()

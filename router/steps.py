@@ -12,6 +12,7 @@ from regions.footprints.parameters import examine
 from regions.health import Sign
 from router import deciding, obligations
 from router.admission import ELSEWHERE, Concurrency, parse
+from router.alike import Alike
 from router.audit.entry import Entry
 from router.audit.errors import AuditError
 from router.audit.log import AuditLog, Committed
@@ -41,6 +42,7 @@ from router.types import (
     Arrival,
     Attempt,
     Authenticated,
+    Candidacy,
     Classified,
     Decided,
     Filtered,
@@ -70,6 +72,9 @@ class TwelveSteps:
     loop_time: Callable[[], float]
     idempotency: Idempotency
     memory: Memory = field(default_factory=Memory)
+    bound: Alike[tuple[Candidacy, ...], tuple[Sequence[AnyObligation], float | None]] = field(
+        default_factory=Alike
+    )
 
     async def authenticate(self, arrival: Arrival) -> Authenticated:
         """1. The key's holder; 421 for a key or a boundary that belongs elsewhere."""
@@ -158,18 +163,29 @@ class TwelveSteps:
     def fulfil(self, ranked: Ranked, turn: int) -> Plan:
         """8. Obligations applied; everything that leaves is fixed from here on."""
         admitted = ranked.filtered.graded.decided.classified.admitted
-        asked: set[AnyObligation] = set()
-        for candidacy in ranked.order:
-            if (found := candidacy.verdict.allowed.obligations) is not NO_OBLIGATIONS:
-                asked |= set(found)
+        asked, until = self._bound_by(ranked)
         try:
-            body = obligations.apply(sorted(asked, key=lambda o: o.kind), admitted.body)
+            body = obligations.apply(asked, admitted.body) if asked else admitted.body
         except obligations.CannotRedact as error:
             message = f"the policy wants identifiers cut out of this request, but {error}"
             raise Refused(RequestError("redaction_impossible", message), ranked.filtered) from None
         raw = admitted.raw if body is admitted.body else obligations.encode(body)
-        until = earliest(candidacy.verdict.good_until for candidacy in ranked.order)
         return Plan(record_id(admitted.arrival, turn), ranked, raw, body, until)
+
+    def _bound_by(self, ranked: Ranked) -> tuple[Sequence[AnyObligation], float | None]:
+        """What every endpoint of an order asks for, and the first end of its verdicts."""
+        eligible, order = ranked.filtered.eligible, ranked.order
+        # Another order of the same endpoints asks for the same.
+        known = self.bound.get(eligible) if len(order) == len(eligible) else None
+        if known is not None:
+            return known
+        asked: set[AnyObligation] = set()
+        for candidacy in order:
+            if (found := candidacy.verdict.allowed.obligations) is not NO_OBLIGATIONS:
+                asked |= set(found)
+        until = earliest(candidacy.verdict.good_until for candidacy in order)
+        whole = sorted(asked, key=lambda one: one.kind), until
+        return self.bound.put(eligible, whole) if len(order) == len(eligible) else whole
 
     async def commit(self, plan: Plan) -> Committed[Plan]:
         """9. The decision entry is durable when this returns."""
@@ -202,19 +218,19 @@ class TwelveSteps:
 
     async def relay(self, dispatched: Dispatched) -> Relayed:
         """11. Receipt headers, then the bytes."""
-        exchange = dispatched.plan.arrival.exchange
+        arrival, opened = dispatched.plan.arrival, dispatched.opened
+        exchange = arrival.exchange
         headers = receipt_headers(dispatched)
         once = dispatched.plan.admitted.lease.once
         if once is not None:
             exchange = once.recorded(exchange)
-        if isinstance(dispatched.opened, OpenedStream):
-            arrival = dispatched.plan.arrival
+        if isinstance(opened, OpenedStream):
             pace = Pace(arrival.snapshot.config.router.limits.idle, arrival.deadline)
             surface = arrival.surface.name
             return await relay(
-                exchange, dispatched.opened, headers, pace, self.loop_time, error_event(surface)
+                exchange, opened, headers, pace, self.loop_time, error_event(surface)
             )
-        return await deliver(exchange, dispatched.opened, headers)
+        return await deliver(exchange, opened, headers)
 
     def settle(
         self,
@@ -224,23 +240,24 @@ class TwelveSteps:
         tried: Sequence[Attempt],
     ) -> Observed:
         """12. The outcome entry, usage, price, health and the load that was held."""
-        arrival = committed.subject.arrival
-        ended = end(committed.subject, dispatched, how, tried, self.loop_time())
+        plan = committed.subject
+        ended = end(plan, dispatched, how, tried, self.loop_time())
         now = max(self.wall_time(), self.log.newest_time())
         try:
-            entry = self.scribe.outcome(ended, committed.subject, now)
-            unawaited(self.log.record(entry))
+            entry = self.scribe.outcome(ended, plan, now)
+            self.log.note(entry)
         except AuditError:
             # Recovery closes what stays open; the client's answer is not held back for it.
             self.metrics.count("domicile_log_failures_total")
-        committed.subject.admitted.lease.settle(0 if ended.usage is None else sum(ended.usage))
-        self._learn(dispatched, how, ended)
-        if committed.subject.admitted.lease.once is not None:
-            kept(committed.subject, dispatched, how, tried)
-        self.lane.offer(committed.subject, ended)
+        plan.admitted.lease.settle(0 if ended.usage is None else sum(ended.usage))
+        if dispatched is not None:
+            self._learn(plan, dispatched, how, ended)
+        if plan.admitted.lease.once is not None:
+            kept(plan, dispatched, how, tried)
+        self.lane.offer(plan, ended)
         name = None if ended.candidacy is None else ended.candidacy.endpoint.name
         asked = len(tried) if len(tried) < 2 else len(tried) - self._hedged(tried)
-        return Observed(arrival, ended.status, asked, name)
+        return Observed(plan.arrival, ended.status, asked, name)
 
     def _hedged(self, tried: Sequence[Attempt]) -> int:
         """Count attempts that ran beside another; gives how many: they are no failover."""
@@ -250,23 +267,21 @@ class TwelveSteps:
         return len(beside)
 
     def _learn(
-        self, dispatched: Dispatched | None, how: Relayed | RequestError | str, ended: Ended
+        self, plan: Plan, dispatched: Dispatched, how: Relayed | RequestError | str, ended: Ended
     ) -> None:
         """Give back what was held, and tell the health book of a stream that broke off."""
-        if dispatched is None:
-            return
         dispatched.held.close()
         broke = isinstance(how, Relayed) and how.failure not in (None, "client_stalled")
         if broke:
             self.dispatcher.health.observe(dispatched.replica, Sign.ILL, self.loop_time())
-        name = dispatched.candidacy.endpoint.name
-        if ended.usage is not None and ended.status == "ok":
-            admitted = dispatched.plan.admitted
-            tenant = admitted.authenticated.principal.tenant
-            self.ranking.balance.lengths.learn(admitted.asked.model, tenant, ended.usage[1])
-        if ended.usage is not None:
-            self.metrics.count("domicile_tokens_total", (name, "input"), ended.usage[0])
-            self.metrics.count("domicile_tokens_total", (name, "output"), ended.usage[1])
+        name, used = dispatched.candidacy.endpoint.name, ended.usage
+        if used is not None:
+            admitted = plan.admitted
+            if ended.status == "ok":
+                tenant = admitted.authenticated.principal.tenant
+                self.ranking.balance.lengths.learn(admitted.asked.model, tenant, used[1])
+            self.metrics.count("domicile_tokens_total", (name, "input"), used[0])
+            self.metrics.count("domicile_tokens_total", (name, "output"), used[1])
         if isinstance(how, Relayed) and how.malformed:
             self.metrics.count("domicile_malformed_events_total", (name,), how.malformed)
 

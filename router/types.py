@@ -24,6 +24,9 @@ from router.surfaces.base import Asked, Surface
 class Purpose(StrEnum):
     """What a request is for; every purpose walks the same twelve steps."""
 
+    # An enum's own is a function in Python, and purposes stand in keys of every request.
+    __hash__ = str.__hash__
+
     INTERACTIVE = "interactive"
     BATCH = "batch"
     SHADOW = "shadow"

@@ -41,7 +41,7 @@ def _count(holder: Mapping[str, object], *names: str) -> int | None:
 def _details(holder: Mapping[str, object], *names: str) -> Mapping[str, object]:
     for name in names:
         value = holder.get(name)
-        if isinstance(value, Mapping):
+        if type(value) is dict or isinstance(value, Mapping):
             return value
     return {}
 
@@ -51,17 +51,19 @@ def read(usage: object) -> Usage | None:
 
     Anthropic counts cached tokens beside `input_tokens`, OpenAI inside: the sum here is the same.
     """
-    if not isinstance(usage, Mapping):
+    if type(usage) is not dict and not isinstance(usage, Mapping):
         return None
     taken = _count(usage, "prompt_tokens", "input_tokens")
     given = _count(usage, "completion_tokens", "output_tokens")
     if taken is None and given is None:
         return None
+    if usage.get("prompt_tokens") is None:
+        hit = _count(usage, "cache_read_input_tokens")
+        write = _count(usage, "cache_creation_input_tokens")
+        if hit is not None or write is not None:
+            hit, write = hit or 0, write or 0
+            return Usage((taken or 0) + hit + write, given or 0, hit, write)
     inside = _details(usage, "prompt_tokens_details", "input_tokens_details")
-    beside = _count(usage, "cache_read_input_tokens"), _count(usage, "cache_creation_input_tokens")
-    if usage.get("prompt_tokens") is None and any(part is not None for part in beside):
-        hit, write = beside[0] or 0, beside[1] or 0
-        return Usage((taken or 0) + hit + write, given or 0, hit, write)
     return Usage(taken or 0, given or 0, _count(inside, "cached_tokens") or 0)
 
 

@@ -60,6 +60,18 @@ class FakeExchange:
         self.ended = True
 
 
+class PromptExchange(FakeExchange):
+    """One that also takes bytes at once."""
+
+    def put(self, data: bytes) -> bool:
+        if not self.gone:
+            self.parts.append(data)
+        return self.gate.is_set()
+
+    async def drained(self) -> None:
+        await self.gate.wait()
+
+
 Route = Callable[[AsgiExchange], Awaitable[None]]
 
 

@@ -121,7 +121,7 @@ class _Look:
                 else:
                     self._fields(node, value, path)
             elif isinstance(value, list):
-                stack += [(node, item, path) for item in value]
+                stack += [(node, item, path) for item in _looked_at(node, value)]
             elif isinstance(value, str) and node.text is not None:
                 self._link(node.text, value)
 
@@ -189,8 +189,9 @@ class _Look:
     def _misplaced(self, given: object) -> None:
         """A text where an object belongs: a lenient server may read it as a link."""
         items = given if isinstance(given, list) else (given,)
-        if any(isinstance(item, str) and _holds_url(item) for item in items):
-            self.movers.add(URL_INPUT)
+        for item in items:
+            if isinstance(item, str) and _holds_url(item):
+                self.movers.add(URL_INPUT)
 
     def _choose(self, node: Node, value: dict[str, object], path: str) -> Node | None:
         """The kind of an object, or `None` when it isn't known; then the whole is unknown."""
@@ -219,6 +220,22 @@ class _Look:
 
 
 _UNLISTED = Rule(unknown=True)
+
+
+def _looked_at(node: Node, items: list[object]) -> list[object]:
+    """The items but for messages that are a role and a text, which move nothing."""
+    if not node.says:
+        return items
+    return [
+        item
+        for item in items
+        if not (
+            type(item) is dict
+            and len(item) == 2
+            and type(item.get("content")) is str
+            and type(item.get("role")) is str
+        )
+    ]
 
 
 def _below(path: str, name: str) -> str:

@@ -116,7 +116,10 @@ class Rule:
 @dataclass(slots=True)
 class Node:
     """A compiled node; `keys` maps a neutral key to `None`, `near` what is left of a key that
-    isn't neutral (see `folded`) to its rule."""
+    isn't neutral (see `folded`) to its rule.
+
+    `says`: an object of it that is a role and a text moves nothing, whatever they say.
+    """
 
     name: str
     keys: dict[str, Rule | None] = field(default_factory=dict)
@@ -131,6 +134,20 @@ class Node:
     text: str | None = None
     opaque: bool = False
     unknown: bool = False
+    says: bool = False
+
+    def passes(self, key: str) -> bool:
+        """Whether a text under a key moves nothing."""
+        rule = self.keys.get(key, _UNLISTED)
+        return rule is None or (rule.plain and (rule.node is None or bool(rule.node.by)))
+
+    def is_quiet(self) -> bool:
+        """Whether nothing in it depends on more than what its keys hold."""
+        kinds = self.by is not None or self.opaque or self.unknown
+        return not (kinds or self.absent or self.mover or self.feature)
+
+
+_UNLISTED = Rule(unknown=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,6 +176,8 @@ def compile_table(file: SurfaceFile, places: tuple[str, ...] = ()) -> Table:
     for name in places:
         request.keys.setdefault(name, Rule(place=True))
     _fold(request)
+    for node in compiler.nodes:
+        node.says = node.is_quiet() and node.passes("role") and node.passes("content")
     return Table(file.surface, request)
 
 
@@ -186,6 +205,10 @@ class _Compiler:
             "neutral": Node("neutral", opaque=True),
             "unknown": Node("unknown", unknown=True),
         }
+
+    @property
+    def nodes(self) -> tuple[Node, ...]:
+        return tuple(self._done.values())
 
     def node(self, name: str) -> Node:
         if name not in self._done:

@@ -23,11 +23,15 @@ from binascii import b2a_base64
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
-from typing import Final, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias, get_args
 
 import orjson
 
 from router.audit.errors import EntryRefused
+from router.frozen import frozen
+
+if TYPE_CHECKING:
+    from router.audit.form import Filled
 
 FORMAT: Final = 1
 Kind: TypeAlias = Literal[
@@ -90,18 +94,21 @@ class Joined:
     rest: Mapping[str, Json]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Entry:
-    """One thing to record. `time` is seconds since 1970; `shared` is merged into the body."""
+    """One thing to record. `time` is seconds since 1970; `shared` is merged into the body, which
+    may be a filled form (see `form`), and then has what is shared in it."""
 
     kind: Kind
     id: str
     time: float
-    body: Mapping[str, Json]
+    body: "Mapping[str, Json] | Filled"
     shared: Interned | None = None
 
-    def get(self, name: str) -> Json:
+    def get(self, name: str) -> object:
         """A field of the body, whether shared or not; None when absent."""
+        if isinstance(self.body, tuple):
+            return self.body.form.get(name)
         if name in self.body:
             value = self.body[name]
         else:
@@ -150,14 +157,16 @@ def entry_line(
 ) -> bytes:
     """The line of an entry. `nonce` as text, see `nonce_text`; `interned` as `stand_in` makes it
     of `reference`."""
-    _check_head(entry)
+    check_head(entry)
     body = entry.body
-    _closed_object(body, 0, True)
+    if isinstance(body, tuple):
+        raise EntryRefused("a filled form has a line of its own")
+    check_body(body)
     if entry.shared is not None:
         body = {**body, "@": reference(entry.shared)}
 
     # Kind, nonce and id need no escaping, and the names are in order: this is canonical.
-    return _sized(
+    return sized(
         b'{"b":%b,"k":"%b","n":"%b","r":"%b","t":%d}'
         % (
             canonical(body, interned),
@@ -171,7 +180,7 @@ def entry_line(
 
 def intern_line(index: int, value: Interned, nonce: bytes) -> bytes:
     """The line that holds an interned value; `nonce` as text."""
-    return _sized(b'{"i":%d,"k":"intern","n":"%b","v":%b}' % (index, nonce, value.text))
+    return sized(b'{"i":%d,"k":"intern","n":"%b","v":%b}' % (index, nonce, value.text))
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,13 +217,15 @@ def nonce_text(nonce: bytes) -> bytes:
     return b2a_base64(nonce, newline=False)[:22]
 
 
-def _sized(line: bytes) -> bytes:
+def sized(line: bytes) -> bytes:
+    """The line, unless it is too long."""
     if len(line) > MAX_LINE:
         raise EntryRefused(f"the entry has {len(line)} bytes; the limit is {MAX_LINE}")
     return line
 
 
-def _check_head(entry: Entry) -> None:
+def check_head(entry: Entry) -> None:
+    """Refuse a kind, an id, a time or a shared value that no line may have."""
     if entry.kind not in KINDS:
         raise EntryRefused(f"`{entry.kind}` is not a kind of entry")
     if not _ID.fullmatch(entry.id):
@@ -222,10 +233,17 @@ def _check_head(entry: Entry) -> None:
     if not 0 <= entry.time < 1 << 32:
         raise EntryRefused(f"`{entry.time}` is not a time in seconds since 1970")
     shared = entry.shared
-    if shared is not None and (
-        shared.fields is None or not shared.fields.keys().isdisjoint(entry.body)
+    if (
+        shared is not None
+        and not isinstance(entry.body, tuple)
+        and (shared.fields is None or not shared.fields.keys().isdisjoint(entry.body))
     ):
         raise EntryRefused("`shared` is an object with none of the names of the body")
+
+
+def check_body(body: Mapping[str, object]) -> None:
+    """Refuse a body that is not closed JSON; interned values may stand in it."""
+    _closed_object(body, 0, True)
 
 
 def _closed(value: object, depth: int, nested: bool) -> None:

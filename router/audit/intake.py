@@ -20,6 +20,7 @@ from router.audit.entry import (
     stand_in,
 )
 from router.audit.errors import EntryRefused
+from router.audit.form import Filled, Forms
 from router.audit.recovery import Recovered
 from router.audit.writer import Batch
 
@@ -45,6 +46,7 @@ class Intake:
         self._entropy = entropy
         self._stored = stored
         self._stand_in = stand_in(self._reference)
+        self._forms = Forms(self._reference)
         self._nonces: list[bytes] = []
         self._next = state.frontier.size
         self._bytes = state.segment_bytes
@@ -61,7 +63,11 @@ class Intake:
         """Encode one entry and return its index. Raises EntryRefused; nothing changes then,
         except that values it interned may already be waiting."""
         self._admit(entry)
-        line = entry_line(entry, self._nonce(), self._reference, self._stand_in)
+        body = entry.body
+        if isinstance(body, Filled):
+            line = self._forms.line(entry, body, self._nonce)
+        else:
+            line = entry_line(entry, self._nonce(), self._reference, self._stand_in)
         index = self._append(line)
         if entry.kind == "decision":
             self.open[entry.id] = index
@@ -97,6 +103,7 @@ class Intake:
         self._bytes = 0
         self._since = self.newest
         self._interned = {}
+        self._forms.clear()
 
     def _reference(self, value: Interned) -> int:
         index = self._interned.get(value.digest)

@@ -155,7 +155,19 @@ class AuditLog:
             raise LogUnavailable(self._failure or "the log is closed")
         return self._queue(entry)
 
+    def note(self, entry: Entry) -> None:
+        """Queue `entry` and wait for nothing: what fails shows in `health`. Raises as `commit`."""
+        if self._closed:
+            raise LogUnavailable(self._failure or "the log is closed")
+        self._take(entry)
+
     def _queue(self, entry: Entry) -> asyncio.Future[Receipt]:
+        index = self._take(entry)
+        future: asyncio.Future[Receipt] = self._loop.create_future()
+        self._waiters.append((future, index))
+        return future
+
+    def _take(self, entry: Entry) -> int:
         if self._failure:
             raise LogUnavailable(self._failure)
         if entry.time >= self._signing.ends:
@@ -163,13 +175,11 @@ class AuditLog:
         if self._intake.waiting_bytes > self._settings.waiting_bytes:
             raise LogUnavailable("the log is stalled: too much is waiting to be written")
         index = self._intake.add(entry)
-        future: asyncio.Future[Receipt] = self._loop.create_future()
-        self._waiters.append((future, index))
         if self._busy_since is None and not self._scheduled:
             # Deferred by one turn, so that whoever is ready in this one shares the batch.
             self._scheduled = True
             self._loop.call_soon(self._swap)
-        return future
+        return index
 
     def is_open(self, request_id: str) -> bool:
         """Whether a decision of this id still waits for its outcome."""
@@ -346,7 +356,7 @@ class AuditLog:
 
     def _swap(self) -> None:
         self._scheduled = False
-        if not self._waiters or self._failure:
+        if not self._intake.waiting_bytes or self._failure:
             return
         waiters, self._waiters = self._waiters, []
         batch = self._intake.take(publish=self._publish)

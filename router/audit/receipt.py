@@ -1,15 +1,16 @@
 """The receipt of one durable entry: what a client can later hold against the log."""
 
 from base64 import b64decode, b64encode
-from dataclasses import dataclass
+from functools import lru_cache
 
 import orjson
 
 from router.audit.errors import NoteInvalid
 from router.audit.layout import DIGEST
+from router.frozen import frozen
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Receipt:
     """Evidence for one durable entry: its place and leaf hash (hex), and a signed tree head
     that covers it."""
@@ -36,7 +37,13 @@ class Receipt:
     @property
     def head(self) -> str:
         """The signed tree head in base64, for a header."""
-        return b64encode(self.checkpoint.encode()).decode()
+        return _in_header(self.checkpoint)
+
+
+@lru_cache(64)
+def _in_header(checkpoint: str) -> str:
+    """All receipts of a batch have one tree head: it is encoded once."""
+    return b64encode(checkpoint.encode()).decode()
 
 
 def parse_receipt(text: str | bytes) -> Receipt:

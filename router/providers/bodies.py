@@ -49,7 +49,7 @@ def refuse_duplicates(raw: bytes, parsed: object = None) -> None:
     Raises:
         RequestError: `invalid_json`; the key itself is not repeated.
     """
-    if parsed is not None and len(_PAIR.findall(raw)) == _members(parsed):
+    if parsed is not None and _holds_no_more(raw, parsed):
         return
     try:
         json.loads(raw, object_pairs_hook=_once, parse_int=str, parse_float=str)
@@ -61,6 +61,17 @@ def refuse_duplicates(raw: bytes, parsed: object = None) -> None:
         ) from None
     except RecursionError:
         raise RequestError("invalid_json", "the body is nested too deeply") from None
+
+
+def _holds_no_more(raw: bytes, parsed: object) -> bool:
+    """Whether bytes are known to hold every member once: written anew they are the same (which
+    is so of most clients' bodies), or they hold as many pairs of quote and colon as members."""
+    try:
+        if orjson.dumps(parsed) == raw:
+            return True
+    except orjson.JSONEncodeError:
+        pass  # nested too deeply to be written: counted
+    return len(_PAIR.findall(raw)) == _members(parsed)
 
 
 def _members(parsed: object) -> int:
@@ -86,9 +97,12 @@ def splice_model(raw: bytes, parsed: Mapping[str, object], model: str) -> bytes:
     candidates), the parsed body is written anew in its order, so that what is sent is what was
     judged.
     """
-    if parsed.get("model") == model:
+    said = parsed.get("model")
+    if said == model:
         return raw
     value = orjson.dumps(model)
+    if type(said) is str and raw.startswith(first := b'{"model":%b' % orjson.dumps(said)):
+        return b'{"model":%b%b' % (value, raw[len(first) :])
     if (head := _HEAD.match(raw)) is not None:
         return raw[: head.start(1)] + value + raw[head.end(1) :]
     found = list(_ANYWHERE.finditer(raw))

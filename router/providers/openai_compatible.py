@@ -82,7 +82,7 @@ class OpenAiCompatible:
         """The request for the server's list of models."""
         origin, _ = _where(target.url, target.tls, "chat.completions")
         path = _below(target.url, "/models")
-        return OutboundRequest(origin, "GET", path, self._common(target, b"application/json"))
+        return OutboundRequest(origin, "GET", path, _common(b"application/json", _token(target)))
 
     def refusal(self, ask: Ask, endpoint: Endpoint) -> RequestError | None:
         """See `Provider`."""
@@ -120,19 +120,29 @@ class OpenAiCompatible:
 
     @staticmethod
     def _headers(ask: Ask, target: Target) -> Headers:
-        accept = b"text/event-stream" if ask.stream else b"application/json"
+        # The one that differs comes last: the transport writes those before it once.
         return (
-            (b"content-type", b"application/json"),
+            *_constant(ask.stream, _token(target)),
             (b"x-request-id", ask.request_id.encode("ascii")),
-            *OpenAiCompatible._common(target, accept),
         )
 
-    @staticmethod
-    def _common(target: Target, accept: bytes) -> Headers:
-        sent = [(b"accept", accept), (b"accept-encoding", b"identity")]
-        if isinstance(target.credential, Bearer):
-            sent.append((b"authorization", b"Bearer " + target.credential.token.encode("ascii")))
-        return tuple(sent)
+
+def _token(target: Target) -> str | None:
+    return target.credential.token if isinstance(target.credential, Bearer) else None
+
+
+@lru_cache(1024)
+def _constant(stream: bool, token: str | None) -> Headers:
+    """The headers that all requests to a target have in common."""
+    accept = b"text/event-stream" if stream else b"application/json"
+    return ((b"content-type", b"application/json"), *_common(accept, token))
+
+
+def _common(accept: bytes, token: str | None) -> Headers:
+    sent = [(b"accept", accept), (b"accept-encoding", b"identity")]
+    if token is not None:
+        sent.append((b"authorization", b"Bearer " + token.encode("ascii")))
+    return tuple(sent)
 
 
 @lru_cache(1024)

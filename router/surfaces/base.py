@@ -36,6 +36,10 @@ class Surface(Protocol):
         """Check what routing relies on. Raises RequestError."""
         ...
 
+    def tokens(self, body: Mapping[str, object]) -> int:
+        """The tokens that `view` counts, for when nobody needs the rest. Never raises."""
+        ...
+
     def view(self, body: Mapping[str, object]) -> PromptView:
         """What classifiers see of the body. Never raises."""
         ...

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from classifiers.view import PromptView
+from classifiers.view import PromptView, tokens_of_chat
 from router.admission import optional_flag, require
 from router.errors import RequestError
 from router.surfaces.base import Asked
@@ -44,6 +44,10 @@ class ChatCompletions:
                 "invalid_request", f"`model` must have 1 to {MAX_MODEL} characters", param="model"
             )
         return Asked(model, optional_flag(body, "stream"), expected_output(body))
+
+    def tokens(self, body: Mapping[str, object]) -> int:
+        """What `view` counts."""
+        return tokens_of_chat(body)
 
     def view(self, body: Mapping[str, object]) -> PromptView:
         """What classifiers see."""

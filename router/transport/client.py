@@ -60,7 +60,7 @@ class HttpTransport:
         self._limit = limit
         self._keep_alive = keep_alive
         self._head_limit = head_limit
-        self._given_clock = clock
+        self._clock = clock
         self._pools: dict[Origin, Pool] = {}
         self._parting: list[Pool] = []
         self._live: set[Reply] = set()
@@ -70,7 +70,10 @@ class HttpTransport:
         self._quiet: asyncio.Future[None] | None = None
 
     def _now(self) -> float:
-        return self._given_clock() if self._given_clock else asyncio.get_running_loop().time()
+        if self._clock is None:
+            # Not at the start: a transport may be made before its loop runs.
+            self._clock = asyncio.get_running_loop().time
+        return self._clock()
 
     @property
     def counts(self) -> Counts:

@@ -22,6 +22,7 @@ from router.transport.reply import Reply
 HEAD_LIMIT = 64 * 1024
 # Below this size head and body go out in one write.
 _SMALL = 64 * 1024
+_FRAMING = frozenset((b"content-length", b"transfer-encoding"))
 
 
 class Connection(asyncio.Protocol):
@@ -45,6 +46,7 @@ class Connection(asyncio.Protocol):
         self._on_lost = on_lost
         self._head_limit = head_limit
         self._parser = httptools.HttpResponseParser(self)
+        self._paused = False
         self._reply: Reply | None = None
         self._used = 0
         self._lost = False
@@ -102,11 +104,13 @@ class Connection(asyncio.Protocol):
     def pause(self) -> None:
         """See `Line`."""
         if not self._lost:
+            self._paused = True
             self._transport.pause_reading()
 
     def resume(self) -> None:
         """See `Line`."""
-        if not self._lost and not self._transport.is_closing():
+        if self._paused and not self._lost and not self._transport.is_closing():
+            self._paused = False
             self._transport.resume_reading()
 
     def cut(self) -> None:
@@ -194,7 +198,9 @@ class Connection(asyncio.Protocol):
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """Collects; trailers after the body are counted and dropped."""
-        self._count(len(name) + len(value) + 4)
+        self._head_bytes += len(name) + len(value) + 4
+        if self._head_bytes > self._head_limit:
+            raise self._too_large()
         if not self._head_done:
             self._headers.append((name.lower(), value))
 
@@ -216,20 +222,19 @@ class Connection(asyncio.Protocol):
             return
         self._head_done = True
         headers: Headers = tuple(self._headers)
-        framed = _framed(headers)
-        self._until_close = not framed and status not in (204, 304)
+        named = dict(headers)
+        self._until_close = _FRAMING.isdisjoint(named) and status not in (204, 304)
         self._reply.open(status, headers)
-        self._read_keep_alive(headers)
+        if b"keep-alive" in named:
+            self._read_keep_alive(named[b"keep-alive"])
         if self._bodiless:
             self._complete = self._poisoned = True
 
-    def _read_keep_alive(self, headers: Headers) -> None:
-        for name, value in headers:
-            if name == b"keep-alive":
-                _, _, seconds = value.partition(b"timeout=")
-                digits = seconds.split(b",")[0].strip()
-                if digits.isdigit():
-                    self.keep_alive_for = float(digits)
+    def _read_keep_alive(self, value: bytes) -> None:
+        _, _, seconds = value.partition(b"timeout=")
+        digits = seconds.split(b",")[0].strip()
+        if digits.isdigit():
+            self.keep_alive_for = float(digits)
 
     def on_body(self, data: bytes) -> None:
         """Hand bytes over."""
@@ -267,10 +272,6 @@ class Connection(asyncio.Protocol):
         if reply is not None:
             reply.fail(error)
         self.cut()
-
-
-def _framed(headers: Headers) -> bool:
-    return any(name in (b"content-length", b"transfer-encoding") for name, _ in headers)
 
 
 def _cause(error: httptools.HttpParserError) -> TransportError:

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import enum
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 from urllib.parse import urlsplit
 
 from router.frozen import frozen
 
 Headers = tuple[tuple[bytes, bytes], ...]
+Clock = Callable[[], float]
 
 _HOST = re.compile(r"[a-z0-9_]([a-z0-9_.-]*[a-z0-9_.])?|[0-9a-f:.]+")
 
@@ -208,6 +210,19 @@ class OutboundResponse(Protocol):
 
     def abort(self) -> None:
         """Give the answer up: the endpoint sees a closed connection at once. Idempotent."""
+        ...
+
+
+@runtime_checkable
+class Pushing(Protocol):
+    """An answer that also hands its bytes over by itself, in the turn in which they come."""
+
+    async def push(self, take: Callable[[bytes], bool], idle: float, clock: Clock) -> bool:
+        """Give all further bytes to `take` until it says no, or the body ends.
+
+        `idle` is the most seconds between bytes, `clock` gives loop time. True at the clean end.
+        Raises as `chunk` does, and what `take` raises.
+        """
         ...
 
 

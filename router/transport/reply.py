@@ -7,9 +7,17 @@ reader still has bytes to take: answers can't cross.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import Protocol
 
-from router.transport.messages import Aborted, AnswerTimeout, Fate, Headers, TransportError
+from router.transport.messages import (
+    Aborted,
+    AnswerTimeout,
+    Clock,
+    Fate,
+    Headers,
+    TransportError,
+)
 
 # A reader this far behind stops its endpoint; it starts again when half is taken.
 HIGH_WATER = 256 * 1024
@@ -64,6 +72,7 @@ class Reply:
         "_parts",
         "_paused",
         "_size",
+        "_take",
         "_waiter",
         "_watch",
         "expires",
@@ -84,6 +93,7 @@ class Reply:
         self._paused = False
         self._error: TransportError | None = None
         self._waiter: asyncio.Future[None] | None = None
+        self._take: Callable[[bytes], None] | None = None
 
     # reader's side
 
@@ -123,6 +133,34 @@ class Reply:
             self._waiter = None
             self.expires = self._deadline
 
+    async def push(self, take: Callable[[bytes], bool], idle: float, clock: Clock) -> bool:
+        """See `Pushing`."""
+        if self._parts and not take(await self.chunk(clock() + idle)):
+            return False
+        more, broke = True, None
+
+        def taken(data: bytes) -> None:
+            nonlocal more, broke
+            self.expires = min(clock() + idle, self._deadline)
+            try:
+                more = take(data)
+            except Exception as error:  # noqa: BLE001 - the reader's own, raised to it
+                more, broke = False, error
+            if not more:
+                self._take = None
+                self._wake()
+
+        self._take = taken
+        try:
+            while more and not self._done:
+                await self._wait(clock() + idle)
+        finally:
+            self._take = None
+        for error in (broke, self._error if more else None):
+            if error is not None:
+                raise error
+        return more
+
     def abort(self) -> None:
         """See `OutboundResponse.abort`."""
         self._parts = []
@@ -149,6 +187,9 @@ class Reply:
 
     def feed(self, data: bytes) -> None:
         """Bytes of the body have come."""
+        if self._take is not None:
+            self._take(data)
+            return
         self._parts.append(data)
         self._size += len(data)
         if self._size > HIGH_WATER and not self._paused:

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from classifiers import view as module
-from classifiers.view import MAX_CHARACTERS, MAX_PARTS, PromptView
+from classifiers.view import MAX_CHARACTERS, MAX_PARTS, PromptView, tokens_of_chat
 
 Make = Callable[[Mapping[str, object]], PromptView]
 SURFACES: tuple[Make, ...] = (
@@ -178,3 +178,29 @@ def test_token_estimate_knows_wide_scripts() -> None:
 
 def test_the_bound_is_a_million_characters() -> None:
     assert module.MAX_CHARACTERS == 1 << 20
+
+
+_MESSAGES = st.fixed_dictionaries({"role": WORDS, "content": WORDS | JSON}) | JSON
+
+
+@settings(max_examples=300)
+@given(messages=st.lists(_MESSAGES, max_size=5) | JSON)
+def test_tokens_alone_are_those_of_the_view(messages: object) -> None:
+    body = {"messages": messages}
+    assert tokens_of_chat(body) == PromptView.of_chat(body).tokens
+
+
+@pytest.mark.parametrize(
+    "messages",
+    [
+        [{"content": "a"}] * (MAX_PARTS + 1),
+        [{"content": "a"}] * MAX_PARTS,
+        [{"content": "é" * (MAX_CHARACTERS // 2)}] * 2,
+        [{"content": "a" * MAX_CHARACTERS}, {"content": "b"}],
+        [{"content": "a", "tool_calls": [{"function": {"arguments": "b" * 40}}]}],
+        [{"content": "a", "function_call": {"arguments": "b" * 40}}],
+    ],
+)
+def test_tokens_alone_keep_the_bounds(messages: list[object]) -> None:
+    body = {"messages": messages}
+    assert tokens_of_chat(body) == PromptView.of_chat(body).tokens

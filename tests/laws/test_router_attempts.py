@@ -80,6 +80,16 @@ def drops(kind: str) -> Any:
     return patch.object(AuditLog, "record", dropping)
 
 
+def settles_nothing() -> Any:
+    note = AuditLog.note
+
+    def dropping(self: AuditLog, entry: Entry) -> None:
+        if entry.kind != "outcome":
+            note(self, entry)
+
+    return patch.object(AuditLog, "note", dropping)
+
+
 def says_what_was_planned() -> Any:
     def headers(dispatched: Dispatched) -> object:
         first = dispatched.plan.ranked.order[0]
@@ -98,7 +108,7 @@ MUTANTS: Mapping[str, tuple[str, Callable[[], Any]]] = {
     "forgets vetoes": ("law 8", forgets_vetoes),
     "does not wait for the disk": ("law 9", does_not_wait),
     "attempts without entries": ("law 9", lambda: drops("attempt")),
-    "settles nothing": ("law 10", lambda: drops("outcome")),
+    "settles nothing": ("law 10", settles_nothing),
     "says what was planned": ("law 12", says_what_was_planned),
     "forgets whom it asked": ("law 12", forgets_whom_it_asked),
 }

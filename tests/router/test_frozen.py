@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import FrozenInstanceError, fields, replace
+import copy
+import pickle
+from dataclasses import FrozenInstanceError, field, fields, replace
 
 import pytest
 
@@ -30,3 +32,47 @@ def test_no_field_is_set_again_or_added() -> None:
         with pytest.raises((FrozenInstanceError, TypeError)):
             setattr(point, name, 1)
     assert "__slots__" in vars(Point)
+
+
+@frozen
+class Whole:
+    """A value with everything a field may have."""
+
+    parts: list[int] = field(default_factory=list)
+    name: str = field(default="n", repr=False, compare=False)
+    size: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "size", len(self.parts))
+
+
+def test_defaults_factories_and_what_follows_from_them() -> None:
+    one, other = Whole(), Whole([1, 2], name="m")
+    assert (one.parts, one.size, other.size, other.name) == ([], 0, 2, "m")
+    assert one.parts is not Whole().parts
+    assert other == Whole([1, 2])
+    assert repr(other) == "Whole(parts=[1, 2], size=2)"
+    with pytest.raises(FrozenInstanceError):
+        other.size = 3  # type: ignore[misc]
+
+
+def test_copied_and_pickled_like_any_value() -> None:
+    point = Point(1, 2)
+    assert copy.copy(point) == copy.deepcopy(point) == pickle.loads(pickle.dumps(point)) == point
+    assert type(copy.copy(point)) is Point
+
+
+def test_what_is_missing_or_too_much_is_an_error() -> None:
+    for wrong in ((), (1, 2, 3)):
+        with pytest.raises(TypeError):
+            Point(*wrong)
+    with pytest.raises(TypeError):
+        Point(1, z=2)  # type: ignore[call-arg]
+
+
+def test_a_class_with_bases_is_refused() -> None:
+    with pytest.raises(TypeError, match="bases"):
+
+        @frozen
+        class _Below(Point):
+            z: int = 0

@@ -26,7 +26,7 @@ from router.relay import (
     responses_error,
 )
 from router.transport.client import HttpTransport
-from tests.exchanges import FakeExchange, hang_up, on_uvicorn, post
+from tests.exchanges import FakeExchange, PromptExchange, hang_up, on_uvicorn, post
 from tests.rawserver import Line, RawServer, ask, now, within
 
 HEADERS = [(b"content-type", b"text/event-stream"), (b"cache-control", b"no-cache")]
@@ -35,6 +35,12 @@ USAGE = b'data: {"model":"asked","choices":[],"usage":{"prompt_tokens":3,"total_
 DONE = b"data: [DONE]\n\n"
 
 Say = Callable[[Line], Awaitable[None]]
+
+
+@pytest.fixture(params=[FakeExchange, PromptExchange], autouse=True)
+def kind(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Everything holds for both ways: chunk by chunk, and in the turn in which they come."""
+    monkeypatch.setattr(f"{__name__}.FakeExchange", request.param)
 
 
 def token(text: str = "x") -> bytes:

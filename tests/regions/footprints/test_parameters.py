@@ -1,9 +1,11 @@
 from collections.abc import Mapping
+from unittest import mock
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from regions.footprints import parameters
 from regions.footprints.parameters import Refusal, examine, place_parameters, refusals, tables
 from regions.model import Call, Endpoint
 
@@ -246,6 +248,26 @@ def test_any_body_is_examined(body: dict[str, object], surface: str) -> None:
     call = examine(surface, body)
     assert call.parameters == set(body)
     assert call == examine(surface, body)
+
+
+@given(
+    messages=st.lists(st.fixed_dictionaries({"role": JSON, "content": JSON}) | JSON),
+    surface=st.sampled_from(sorted(tables())),
+)
+@settings(max_examples=300)
+def test_messages_passed_by_would_have_moved_nothing(messages: object, surface: str) -> None:
+    found = examine(surface, {"messages": messages, "input": messages})
+    with mock.patch.object(parameters, "_looked_at", lambda node, items: items):
+        assert examine(surface, {"messages": messages, "input": messages}) == found
+
+
+def test_plain_messages_are_passed_by() -> None:
+    node = tables()[CHAT].request.keys["messages"]
+    assert node is not None
+    assert node.node is not None
+    assert node.node.says
+    plain, other = {"role": "user", "content": "x"}, {"role": "user", "content": ["x"]}
+    assert parameters._looked_at(node.node, [plain, other, plain]) == [other]
 
 
 def test_depth_costs_no_stack() -> None:

@@ -159,6 +159,25 @@ async def test_a_fire_and_forget_record_that_fails_warns_nobody(box: LogBox) -> 
     assert state(log) == "failed"
 
 
+async def test_what_is_only_noted_is_written_in_order_and_its_loss_shows(box: LogBox) -> None:
+    disk = FaultyDisk()
+    log = await box.open(disk=disk)
+    await log.commit(box.decision("r1"), None)
+    log.note(box.outcome("r1"))
+    await log.commit(box.decision("r2"), None)
+    assert kinds(box)[-3:] == ["decision", "outcome", "decision"]
+    with pytest.raises(EntryRefused):
+        log.note(box.outcome("r1"))
+    disk.fault = fails("sync", errno.EIO)
+    log.note(box.outcome("r2"))
+    with pytest.raises(LogUnavailable):
+        await log.commit(box.decision("r3"), None)
+    assert state(log) == "failed"
+    with pytest.raises(LogUnavailable):
+        log.note(box.decision("r4"))
+    await log.close()
+
+
 async def test_a_read_only_folder_refuses_to_open(box: LogBox) -> None:
     disk = FaultyDisk(fault=fails("open", errno.EROFS))
     with pytest.raises((LogUnavailable, OSError)):

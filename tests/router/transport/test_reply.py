@@ -120,3 +120,68 @@ async def test_a_slow_reader_holds_the_endpoint_back() -> None:
         await asyncio.sleep(0.3)
         assert sent < 20_000_000
         assert len(await whole(response, 20)) == 40_000_000
+
+
+async def test_bytes_pushed_come_in_order_and_the_end_is_told() -> None:
+    async def script(line: Line) -> None:
+        await line.request()
+        await line.stream_head()
+        for part in (b"one", b"two", b"three", b""):
+            await line.part(part)
+            await asyncio.sleep(0.01)
+
+    async with served(script) as (server, transport):
+        response = await transport.send(ask(server), within(5))
+        taken: list[bytes] = []
+
+        def take(data: bytes) -> bool:
+            taken.append(data)
+            return b"two" not in data
+
+        assert not await response.push(take, 5, now)
+        assert b"".join(taken) == b"onetwo"
+        assert await response.push(take, 5, now)
+        assert b"".join(taken) == b"onetwothree"
+        assert await response.push(take, 5, now)
+
+
+async def test_what_a_taker_raises_is_its_callers() -> None:
+    async def script(line: Line) -> None:
+        await line.request()
+        await line.stream_head()
+        await asyncio.sleep(0.01)
+        await line.part(b"one")
+        await line.closed_by_peer()
+
+    def take(data: bytes) -> bool:
+        raise ValueError(data)
+
+    async with served(script) as (server, transport):
+        response = await transport.send(ask(server), within(5))
+        with pytest.raises(ValueError, match="one"):
+            await response.push(take, 5, now)
+        response.abort()
+
+
+async def test_silence_while_pushing_is_found_and_every_byte_puts_it_off() -> None:
+    async def script(line: Line) -> None:
+        await line.request()
+        await line.stream_head()
+        for _ in range(4):
+            await asyncio.sleep(0.15)
+            await line.part(b"x")
+        await line.closed_by_peer()
+
+    async with served(script) as (server, transport):
+        response = await transport.send(ask(server), within(9))
+        taken: list[bytes] = []
+
+        def take(data: bytes) -> bool:
+            taken.append(data)
+            return True
+
+        began = now()
+        with pytest.raises(AnswerTimeout):
+            await response.push(take, 0.4, now)
+        assert b"".join(taken) == b"xxxx"
+        assert now() - began > 0.9
