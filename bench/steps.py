@@ -217,7 +217,7 @@ async def measure(folder: Path, batches: int, tenants: int, bodies: int, profile
     path = world.write(folder, shape, 1, "http://127.0.0.1:9")
     clocks = Clocks.real(os.urandom)
     snapshot = load_snapshot(path, {}, clocks.wall())
-    settings = log_settings(snapshot.config, folder)
+    settings = log_settings(snapshot.config, folder, {})
     router = await Router.open(snapshot, settings, clocks, cast(Any, Upstream()))
     client = Client(router)
     sent = requests(tenants, bodies, 100 if tenants > 1 else 0)

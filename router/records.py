@@ -165,7 +165,7 @@ class Scribe:
         # These are the filter's own objects for requests alike, kept so that an id stays theirs.
         decision = decided.decision
         alike = (at.eligible, at.excluded, decided.classified.attributes, admitted.snapshot,
-                 decision.facts, decision.common)  # fmt: skip
+                 decision.common)  # fmt: skip
         return self._alike(key, alike, lambda: self._written(at, bound))
 
     def _alike(

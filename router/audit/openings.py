@@ -207,15 +207,19 @@ class Openings:
         return made.commitment
 
     def sync(self) -> None:
-        """Put what was appended on stable storage. Blocks. Raises OSError."""
+        """Put what was appended on stable storage. Blocks. Raises LogUnavailable."""
         with self._turn:
-            if self._unsynced:
+            if not self._unsynced:
+                return
+            try:
                 fd = self._disk.open(self._path)
                 try:
                     self._disk.sync(fd)
                 finally:
                     self._disk.close(fd)
-                self._unsynced = False
+            except OSError as error:
+                raise LogUnavailable(f"can't keep what opens the log: {error}") from error
+            self._unsynced = False
 
     def covered(self, scope: Scope) -> Erased:
         """What erasing a scope would erase. Blocks. Raises LogDamaged."""

@@ -71,6 +71,7 @@ class WatchedDisk(QuickDisk):
 
     def __init__(self) -> None:
         self.durable: list[bytes] = []
+        self.shared: dict[int, object] = {}
         self.broken = False
         self.during: list[str] = []
         self.act: Callable[[str], None] = lambda _what: None
@@ -88,7 +89,18 @@ class WatchedDisk(QuickDisk):
         if self.broken:
             raise OSError(errno.EIO, "broken")
         lines = b"".join(self._written.pop(fd, []))
-        self.durable += [line for line in lines.split(b"\n") if line.startswith(b'{"b":')]
+        for line in lines.split(b"\n"):
+            if line.startswith(b'{"b":'):
+                self.durable.append(line)
+            elif line.startswith(b'{"i":'):
+                shared = orjson.loads(line)
+                self.shared[shared["i"]] = shared["v"]
+
+    def _whole(self, value: object) -> object:
+        """What stands for another value, by that value."""
+        return (
+            self.shared[value["@"]] if isinstance(value, dict) and list(value) == ["@"] else value
+        )
 
     def entries(self, kind: str, request: str) -> list[dict[str, object]]:
         """Durable entries of one request, all its turns."""
@@ -96,6 +108,8 @@ class WatchedDisk(QuickDisk):
         for line in self.durable:
             entry = orjson.loads(line)
             if entry["k"] == kind and entry["r"].split(".")[0] == request:
+                body = entry["b"]
+                entry["b"] = {name: self._whole(value) for name, value in body.items()}
                 found.append(entry)
         return found
 

@@ -61,15 +61,13 @@ def test_the_line_is_the_plain_entrys(
 
 
 def test_a_new_segment_has_its_own_references() -> None:
-    index = {"at": 0}
-
-    def reference(value: Interned) -> int:
-        index["at"] += 1
-        return index["at"]
-
-    forms = Forms(reference)
+    segments = [interning()]
+    forms = Forms(lambda value: segments[-1](value))
     entry = Entry("decision", "r-1", 1.0, Filled(FORM, SOME))
     first, again = filled(entry, forms), filled(entry, forms)
+    other = interning()
+    other(Interned("something else, written before"))
+    segments.append(other)
     forms.clear()
     assert first == again != filled(entry, forms)
 
