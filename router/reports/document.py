@@ -61,7 +61,10 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """What stands behind a figure: some of its records, and the command that lists all."""
+    """What stands behind a figure: some of its records, and the command that lists all.
+
+    `records` are pairs of record and request id, which is empty where it may not be told.
+    """
 
     id: str
     what: str
@@ -103,7 +106,7 @@ class Report:
             "evidence": {
                 one.id: {
                     "what": one.what,
-                    "records": [{"record": r, "request": q} for r, q in one.records],
+                    "records": [{"record": r, "request": q or None} for r, q in one.records],
                     "command": one.command,
                 }
                 for one in self.evidence

@@ -41,6 +41,14 @@ async def test_evidence_names_records_that_are_those_requests(plain: LogBox) -> 
     assert """--tenant 'shop o'"'"'neil'""" in proof.command
 
 
+async def test_requests_are_named_only_to_their_tenant(plain: LogBox) -> None:
+    await filled(plain, [Did()] * 6)
+    [proof] = report(plain, least=5).evidence
+    assert [request for _, request in proof.records] == [""] * 5
+    [proof] = report(plain, None, "clinic").evidence
+    assert [request for _, request in proof.records] == ["q1", "q2", "q3", "q4", "q5"]
+
+
 async def test_an_anchor_covers_what_lies_below_it(plain: LogBox, tmp_path: Path) -> None:
     made = await filled(plain, [Did()] * 4)
     held = keep(plain, tmp_path / "held.note")
