@@ -16,7 +16,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
 from typing import Final
 
@@ -24,7 +23,8 @@ from router.audit.disk import Disk
 from router.audit.errors import AuditError
 from router.audit.exporting import FORMATS, Event, events
 from router.audit.layout import LogFolder
-from router.audit.paging import Owned, page
+from router.audit.paging import Owned
+from router.audit.tailing import Tail
 
 TURN: Final = 5000
 
@@ -54,7 +54,7 @@ class Batch:
 
 
 class Follower:
-    """Where one sink is in the log. Blocking: call it in a thread.
+    """Where one sink is in the log. Blocking: call it in a thread, one call at a time.
 
     Args:
         name: the sink's own, as the cursor's file bears it.
@@ -70,6 +70,8 @@ class Follower:
         self._region = region
         self._disk = disk
         self._cursor = log.path / "exports" / f"{name}.{format_}.cursor"
+        self._tail: Tail | None = None
+        self._offered: tuple[int, Batch] | None = None
 
     def batch(self, size: int, most: int) -> Batch:
         """The next lines, at most `most`; `size` is the number of durable ones.
@@ -78,15 +80,28 @@ class Follower:
             SinkRefused: the cursor can't be read. LineInvalid.
         """
         after = self.at()
-        entries = list(islice(page(self._log, after, size), most))
+        if self._offered is not None and self._offered[0] == after:
+            return self._offered[1]  # it was not taken: the same again
+        entries = self._read(after, size, most)
         kept = [one for one in entries if self._may_go(one)]
         last = entries[-1].shown.place.index if entries else after
         found = tuple(events(kept))
-        return Batch(found, last, sum(1 for _ in events(entries)) - len(found))
+        batch = Batch(found, last, sum(1 for _ in events(entries)) - len(found))
+        self._offered = (after, batch) if entries else None
+        return batch
+
+    def _read(self, after: int, size: int, most: int) -> list[Owned]:
+        tail, self._tail = self._tail, None
+        if tail is None or tail.last != after:
+            tail = Tail(self._log, after)
+        entries = tail.read(size, most)
+        self._tail = tail
+        return entries
 
     def moved(self, last: int) -> None:
         """Say that everything up to a line is handed over. Raises OSError."""
         self._disk.replace(self._cursor, b"%d\n" % last)
+        self._offered = None
 
     def at(self) -> int:
         """The last line that was looked at. Raises SinkRefused."""

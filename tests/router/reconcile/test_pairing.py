@@ -130,6 +130,13 @@ def test_a_record_that_a_client_names_is_a_claim(invocations: Case) -> None:
     assert "eu-1/4" in invocations.findings[0].detail
 
 
+def test_a_claim_does_not_stand_in_for_a_call_that_is_missing(invocations: Case) -> None:
+    """Whoever deletes our call's record and names ours in theirs is found for both."""
+    spoofed = replace(MINE, call_id="x", record="eu-1/4")
+    assert invocations.add([SENT], [spoofed]).found() == [(Kind.CLAIMED, 1)]
+    assert [one.record for one in invocations.store.unpaired(Source.BEDROCK)] == ["eu-1/4"]
+
+
 def test_a_claim_is_true_of_an_attempt_without_an_id_once(invocations: Case) -> None:
     claims = [replace(MINE, call_id=f"x{n}", record="eu-1/9") for n in range(2)]
     elsewhere = replace(MINE, call_id="y", record="eu-1/9", region="aws:us-east-1")
