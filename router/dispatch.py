@@ -80,7 +80,6 @@ class _Run:
     failures: list[Failed] = field(default_factory=list)
     vetoed: list[str] = field(default_factory=list)
     doubted: Dispatched | None = None
-    running: int = 0
     asked: set[str] = field(default_factory=set)
 
     plan: Plan = field(init=False)
@@ -245,17 +244,8 @@ class Dispatcher:
         return vetoes.against(candidacy.endpoint.name, candidacy.footprint, key)
 
     async def _attempt(self, run: _Run, candidacy: Candidacy, replica: str) -> Dispatched | None:
-        number = len(run.attempts) + run.running
-        run.running += 1
+        number = len(run.asked)
         run.asked.add(replica)
-        try:
-            return await self._numbered(run, candidacy, replica, number)
-        finally:
-            run.running -= 1
-
-    async def _numbered(
-        self, run: _Run, candidacy: Candidacy, replica: str, number: int
-    ) -> Dispatched | None:
         if number:
             await self.record(run.plan, candidacy, number)
             if self._vetoed(run, candidacy):  # a veto, or the decision's end, came meanwhile

@@ -124,10 +124,10 @@ async def test_a_quick_answer_is_hedged_by_nobody(tmp_path: Path) -> None:
 
 
 async def never_hedged(world: Scripted, ask: Callable[[], Awaitable[FakeExchange]]) -> None:
-    gate = slow(world, "fra1")
+    gate = slow(world, "fra1", "par1")
     asking = asyncio.ensure_future(ask())
     await asyncio.sleep(0.15)
-    assert {one.origin.host for one in world.transport.sent} == {"fra1"}
+    assert len(world.transport.sent) == 1
     gate.set()
     assert (await asking).code == "ok"
 
