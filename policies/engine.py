@@ -141,6 +141,10 @@ class Decision(NamedTuple):
                 result = narrowed(result, rule, facts, truth, self.now)
         return result
 
+    def settled(self, candidate: Candidate) -> Decision:
+        """The same decision about this candidate alone: nothing is pending any more."""
+        return self._replace(common=self.allowed(candidate), pending=()) if self.pending else self
+
     @property
     def applied(self) -> tuple[Applied, ...]:
         """The rules that applied to every candidate, with reasons, sorted."""

@@ -82,6 +82,10 @@ class Scene:
         return self.catalog.atlas.regions[0].id
 
     @cached_property
+    def _settled(self) -> dict[tuple[int, str, str, Tier], tuple[Decision, Decision]]:
+        return {}
+
+    @cached_property
     def _served(self) -> dict[tuple[str, str], tuple[str, ...]]:
         return {}
 
@@ -112,7 +116,12 @@ class Scene:
     ) -> Eligible | Excluded:
         """The same of any endpoint with its footprint."""
         candidate = Candidate(endpoint.name, endpoint.model, endpoint.provider, tier)
-        found = judge(decision, candidate, endpoint, where, self._anywhere, self.now)
+        # Many endpoints are alike to rules: what is pending is looked at once for all of them.
+        key = (id(decision), candidate.model, candidate.provider, tier)
+        kept = self._settled.get(key)
+        if kept is None or kept[0] is not decision:
+            kept = self._settled[key] = (decision, decision.settled(candidate))
+        found = judge(kept[1], candidate, endpoint, where, self._anywhere, self.now)
         if isinstance(found, Eligible):
             return found
         reasons = tuple(r for r in found.reasons if r.code != "router_outside")

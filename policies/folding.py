@@ -29,6 +29,7 @@ _NOTHING: Final[frozenset[str]] = frozenset()
 _NO_PREFERENCE: Final[frozenset[Preference]] = frozenset()
 K = TypeVar("K")
 V = TypeVar("V")
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,10 +137,9 @@ class Reasons(AbstractSet[Applied]):
     def __hash__(self) -> int:
         return hash(self._found)
 
-    @classmethod
     @override
-    def _from_iterable(cls, it: Iterable[Applied]) -> frozenset[Applied]:  # type: ignore[override]
-        return frozenset(it)
+    def __or__(self, other: AbstractSet[T]) -> frozenset[Applied | T]:
+        return self._found.union(other)
 
 
 class Folding:

@@ -66,7 +66,8 @@ class Judge:
         now: float,
     ) -> Eligible | Excluded:
         """The verdict of `policies.eligibility.judge` for this router."""
-        allowed = decision.allowed(candidate) if decision.pending else decision.common
+        decision = decision.settled(candidate)
+        allowed = decision.common
         process, ends = footprint.process, footprint.good_until
         bound, obligations = allowed.process, allowed.obligations
         if (

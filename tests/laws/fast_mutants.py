@@ -217,8 +217,8 @@ FAST = (
     Mutant(
         "judge: candidates share the common part",
         judging.Judge.judge,
-        "decision.allowed(candidate) if decision.pending else decision.common",
-        "decision.common",
+        "decision.settled(candidate)",
+        "decision._replace(pending=())",
     ),
     Mutant(
         "judge: eligible for ever",

@@ -66,6 +66,21 @@ def compare(world: World, rnd: Random) -> None:
                 assert fast.judge_all(one, places, at) == expected
 
 
+def test_a_settled_decision_is_the_same_about_its_candidate() -> None:
+    seen = 0
+    for seed in range(80):
+        world = make_world(Random(seed))
+        decision = decide(world.policy, world.ask, 50.0)
+        for place in world.places:
+            settled = decision.settled(place.candidate)
+            assert not settled.pending
+            assert settled.allowed(place.candidate) == decision.allowed(place.candidate)
+            args = (place.candidate, place.endpoint, place.footprint, world.router, 50.0)
+            assert judge(settled, *args) == judge(decision, *args)
+            seen += bool(decision.pending)
+    assert seen > 50
+
+
 def narrower(rnd: Random, decision: Decision, world: World) -> Decision:
     """Less of one axis, the router's own place kept: the same places are judged differently."""
     common, axis = decision.common, rnd.choice(("process", "retain", "operate"))
