@@ -55,12 +55,14 @@ class PeriodView(_Part):
 
 
 class Reconciled(_Part):
-    """The file, as far as a report needs it."""
+    """The file, as far as a report needs it. `kinds` counts all findings, also those not listed."""
 
     format: Literal["domicile-reconcile/1"]
     findings: tuple[FindingView, ...] = ()
     coverage: tuple[CoverageView, ...] = ()
     period: PeriodView | None = None
+    kinds: dict[str, int] = {}
+    whole: bool = True
 
 
 def read_reconciled(path: Path) -> Reconciled:
@@ -85,8 +87,11 @@ def section(found: Reconciled, period: Period, file: str) -> Section:
         period.since, period.until,
     ):  # fmt: skip
         told.append("It is about another period than this report, or does not name one.")
-    if len(found.findings) > MOST:
-        told.append(f"The first {MOST} of {len(found.findings)} findings.")
+    if not found.whole:
+        told.append("The records given are not proven complete: a call may be missing in them.")
+    count = max(sum(found.kinds.values()), len(found.findings))
+    if count > min(MOST, len(found.findings)):
+        told.append(f"The first {min(MOST, len(found.findings))} of {count:,} findings.")
     coverage = [
         Line((readable(one.provider), readable(one.source), one.attempts, one.by_id, one.by_time,
               one.missing, one.not_observable, one.place_told))

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from router.reconcile.model import Coverage, Finding, Kind, Result, Source
 from router.reports.period import between, zone
 from router.reports.reconciled import MOST, Reconciled, ReconcileRefused, read_reconciled, section
 
@@ -49,3 +50,20 @@ def test_another_file_is_refused(tmp_path: Path, text: str) -> None:
         read_reconciled(tmp_path / "r.json")
     with pytest.raises(ReconcileRefused, match="can't read"):
         read_reconciled(tmp_path / "gone.json")
+
+
+def test_it_takes_what_the_command_writes(tmp_path: Path) -> None:
+    finding = Finding(
+        Kind.OUTSIDE, Source.CLOUDTRAIL, "ran there", "eu-1/3", "sonnet", "aws:us-east-1"
+    )
+    coverage = Coverage("aws", "cloudtrail", attempts=3, by_id=2, missing=1, place_told=2)
+    counted = {"outside": 1, "missing": 7}
+    result = Result(0, DAY.until, 5, [coverage], [finding], [], {}, {}, counted, whole=False)
+    (tmp_path / "r.json").write_text(json.dumps(result.to_json()))
+    made = section(read_reconciled(tmp_path / "r.json"), DAY, "r.json")
+    assert "not proven complete" in made.paragraphs[1]
+    assert made.paragraphs[2] == "The first 1 of 8 findings."
+    assert made.tables[0].lines[0].cells == ("aws", "cloudtrail", 3, 2, 0, 1, 0, 2)
+    assert made.tables[1].lines[0].cells == (
+        "outside", "aws", "eu-1/3", "aws:us-east-1", "sonnet", "ran there",
+    )  # fmt: skip
