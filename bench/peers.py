@@ -92,9 +92,9 @@ def ours() -> list[Peer]:
     return [
         one("domicile", world.Shape()),
         one("domicile with 2 workers", world.Shape(workers=2)),
-        one("domicile, no rules", world.Shape(rules=0)),
-        one("domicile, one endpoint", world.Shape(endpoints=1)),
-        one("domicile, 200 tenants, 997 bodies", world.Shape(tenants=200), 997, 100),
+        one("domicile without rules", world.Shape(rules=0)),
+        one("domicile with one endpoint", world.Shape(endpoints=1)),
+        one("domicile with 200 tenants and 997 bodies", world.Shape(tenants=200), 997, 100),
     ]
 
 

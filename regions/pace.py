@@ -66,6 +66,11 @@ class Paces:
             line = self._lines[endpoint] = _Line()
         line.add(tokens, seconds)
 
+    def line(self, endpoint: str) -> tuple[float, float]:
+        """Floor and pace, in seconds and seconds a token; both 0 while not known."""
+        line = self._lines.get(endpoint)
+        return (0.0, 0.0) if line is None else (line.floor, line.pace)
+
     def floor(self, endpoint: str) -> float:
         """Seconds to a first token when there is nothing to compute; 0 while not known."""
         line = self._lines.get(endpoint)

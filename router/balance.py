@@ -43,6 +43,10 @@ _BELOW: Final = 1 - 1e-9
 _NOWHERE: Final = Condition(Standing.MARKED, 0.0, 1.0)
 
 
+Wait = tuple[bool, float, float, float]
+"""What tells endpoints apart that are all well: late, cost, near or soon, load."""
+
+
 class Seat(NamedTuple):
     """One replica as it stands: the smallest is the best to ask."""
 
@@ -115,6 +119,44 @@ class Balance:
             int(self.paces.floor(endpoint) / _STEP), soon,
         )  # fmt: skip
 
+    def even(self, endpoint: str, keys: Sequence[str]) -> bool:
+        """Whether nothing is declared of these replicas: no capacity, priority or weight."""
+        return self._capacity(endpoint) is None and self._apart.keys().isdisjoint(keys)
+
+    def turns(self, seats: Sequence[tuple[str, str]], prompt: int) -> list[Wait] | None:
+        """What `condition` comes to for endpoints that are `even`, by name and only replica.
+
+        `None` when something is held against any replica, or an engine says that it is full:
+        then each must be looked at by itself.
+        """
+        now, found = self.loop_time(), list[Wait]()
+        if not self.health.calm(now):
+            return None
+        silent, target = self.readings.silent, self.snapshot().config.router.limits.target
+        for endpoint, key in seats:
+            floor, pace = self.paces.line(endpoint)
+            tokens, load = self.inflight.tokens(key), 0.0
+            if tokens:
+                rate = 1 / pace if pace > 0 else 0.0
+                load = _UNDER_WAY * tokens + self.inflight.work(key, now, rate)
+            if not silent:
+                foreign, pressure = self.readings.both(key, now)
+                if pressure >= ENGINE_FULL:
+                    return None
+                load += self._theirs(key, foreign, pressure) if foreign else 0.0
+            soon = floor + pace * (load + prompt)
+            if soon:
+                soon *= 1 + _DOUBT * self.random()
+            late = soon > target
+            first = (0.0, soon) if late else (self._costs.get(endpoint, 0.0), int(floor / _STEP))
+            found.append((late, *first, load))
+        return found
+
+    def _theirs(self, key: str, foreign: float, pressure: float) -> float:
+        # Of those that wait we know how many, not whose.
+        part = max(_UNDER_WAY, 1 - 1 / pressure if pressure > 1 else 0.0)
+        return foreign * self._mean(key) * part
+
     def _seats(self, endpoint: str, keys: Iterable[str]) -> list[Seat]:
         capacity, now = self._capacity(endpoint), self.loop_time()
         rate = self.paces.rate(endpoint)
@@ -133,10 +175,8 @@ class Balance:
         if tokens:
             work += self.inflight.work(key, now, rate)
         if foreign:
-            theirs = foreign * self._mean(key)
-            tokens += theirs
-            # Of those that wait we know how many, not whose.
-            work += theirs * max(_UNDER_WAY, 1 - 1 / pressure if pressure > 1 else 0.0)
+            tokens += foreign * self._mean(key)
+            work += self._theirs(key, foreign, pressure)
         full = pressure >= ENGINE_FULL
         if capacity is not None and not full:
             full = capacity.used(self.inflight.requests(key) + foreign, tokens) >= 1
@@ -183,14 +223,15 @@ class Balance:
         if not keys:
             return None
         if len(keys) == 1:
-            return self._enter(endpoint, keys[0], tokens, prompt)
+            return self.enter(endpoint, keys[0], tokens, prompt)
         seats = self._seats(endpoint, keys)
         best = min(seat.rank[:4] for seat in seats)
         alike = [seat for seat in seats if seat.rank[:4] == best]
         chosen, left = self._chosen(alike, prompt, trail)
-        return self._enter(endpoint, chosen, tokens, left)
+        return self.enter(endpoint, chosen, tokens, left)
 
-    def _enter(self, endpoint: str, key: str, tokens: int, prompt: int) -> Held:
+    def enter(self, endpoint: str, key: str, tokens: int, prompt: int) -> Held:
+        """Count a request at a replica; `prompt` of its tokens are still to compute."""
         now, rate = self.loop_time(), self.paces.rate(endpoint)
         return self.inflight.enter(key, tokens, prompt, now, rate)
 

@@ -6,11 +6,13 @@ very code that the router does.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 
 from regions.health import Standing
 from regions.prefix import Trail
-from router.balance import Balance
+from router.alike import Alike
+from router.balance import Balance, Wait
 from router.frozen import frozen
 from router.load import Held
 from router.selection import Condition, order
@@ -49,12 +51,53 @@ class Placed:
             self.held.close()
 
 
+class Pool:
+    """The eligible endpoints of requests alike, and what of them does not change by the second.
+
+    `seats` are their names and replicas, one of each, where nothing but their waits decides
+    between them; else empty. `names` is what a request that finds no room waits for; `single`
+    says that no endpoint has a second replica.
+    """
+
+    __slots__ = ("_numbers", "_tiers", "eligible", "names", "seats", "single", "snapshot")
+
+    def __init__(self, eligible: tuple[Candidacy, ...], balance: Balance) -> None:
+        self.snapshot = balance.snapshot()
+        self.eligible = eligible
+        self.names = frozenset(c.endpoint.name for c in eligible)
+        found = [tuple(self.snapshot.targets.get(c.endpoint.name, ())) for c in eligible]
+        self.single = all(len(keys) < 2 for keys in found)
+        plain = all(
+            len(keys) == 1 and not c.verdict.allowed.prefer and balance.even(c.endpoint.name, keys)
+            for c, keys in zip(eligible, found, strict=True)
+        )
+        pairs = zip(eligible, found, strict=True) if plain else ()
+        self.seats = tuple((c.endpoint.name, keys[0]) for c, keys in pairs)
+        self._tiers = tuple(c.tier for c in eligible)
+        self._numbers = range(len(eligible))
+
+    def ordered(self, waits: Sequence[Wait]) -> tuple[tuple[Candidacy, ...], tuple[str, str]]:
+        """As `selection.order` has them when all are well: by tier, then wait. And the first's
+        seat."""
+        turns = sorted(zip(self._tiers, waits, self._numbers, strict=True))
+        eligible = self.eligible
+        return tuple([eligible[turn[2]] for turn in turns]), self.seats[turns[0][2]]
+
+
 @dataclass(frozen=True, slots=True)
 class Placing:
     """Chooses, and counts the choice at once; one per process."""
 
     balance: Balance
     room: WaitingRoom[Placed]
+    _pools: Alike[tuple[Candidacy, ...], Pool] = field(default_factory=Alike)
+
+    def pool(self, eligible: tuple[Candidacy, ...]) -> Pool:
+        """What is known of these endpoints, with the replicas there are now."""
+        found = self._pools.get(eligible)
+        if found is None or found.snapshot is not self.balance.snapshot():
+            found = self._pools.put(eligible, Pool(eligible, self.balance))
+        return found
 
     def at_once(self, wish: Wish) -> Placed | None:
         """A place now; `None` when all that is well is full, or others wait for just these.
@@ -62,7 +105,7 @@ class Placing:
         Raises:
             PreferConflict: preferences shut out every endpoint.
         """
-        if len(self.room) and self.room.waits(_pool(wish)):
+        if self.room.waits(self.pool(wish.eligible).names):
             return None
         return self._found(wish)
 
@@ -73,10 +116,14 @@ class Placing:
             NoRoom: none came free in time, or too many wait; says when to come again.
             PreferConflict: as above.
         """
-        ticket = Ticket(wish.tenant, wish.weight, wish.tokens, _pool(wish))
+        ticket = Ticket(wish.tenant, wish.weight, wish.tokens, self.pool(wish.eligible).names)
         return await self.room.wait(ticket, lambda: self._found(wish), wish.until)
 
     def _found(self, wish: Wish) -> Placed | None:
+        pool = self.pool(wish.eligible)
+        if pool.seats and (waits := self.balance.turns(pool.seats, wish.prompt)) is not None:
+            found, seat = pool.ordered(waits)
+            return Placed(found, self.balance.enter(*seat, wish.tokens, wish.prompt))
         states: dict[str, Condition] = {}
 
         def condition(endpoint: str) -> Condition:
@@ -89,7 +136,3 @@ class Placing:
         if state.full and state.standing is not Standing.MARKED:
             return None
         return Placed(found, self.balance.reserve(best, wish.tokens, wish.path, wish.prompt))
-
-
-def _pool(wish: Wish) -> frozenset[str]:
-    return frozenset(c.endpoint.name for c in wish.eligible)

@@ -65,7 +65,8 @@ class Ranking:
         admitted = filtered.graded.decided.classified.admitted
         limits = admitted.snapshot.config.router.limits
         until = min(self.balance.loop_time() + limits.queue, admitted.arrival.deadline)
-        tokens, path = self._expected(filtered), self._trail(filtered)
+        single = self.placing.pool(filtered.eligible).single
+        tokens, path = self._expected(filtered), None if single else self._trail(filtered)
         prompt = filtered.graded.decided.classified.prompt_tokens
         return Wish(filtered.eligible, tokens, prompt, path, *_weighted(admitted), until)
 
@@ -80,9 +81,6 @@ class Ranking:
 
     def _trail(self, filtered: Filtered) -> Trail | None:
         """The prompt's beginning, where there is a choice of replicas."""
-        targets = self.balance.snapshot().targets
-        if all([len(targets.get(c.endpoint.name, ())) < 2 for c in filtered.eligible]):
-            return None
         admitted = filtered.graded.decided.classified.admitted
         view = admitted.arrival.surface.view(admitted.body)
         session = admitted.arrival.exchange.head.get(SESSION) or b""

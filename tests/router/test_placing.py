@@ -4,18 +4,25 @@ from __future__ import annotations
 
 import asyncio
 import random
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from regions.fleet import Readings
+from policies.engine import Preference
+from regions.fleet import Reading, Readings
 from regions.health import HealthBook
 from router.balance import Balance
 from router.load import InFlight
-from router.placing import Placed, Placing, Wish
+from router.placing import Placed, Placing, Pool, Wish
+from router.selection import order
 from router.simulator.scenario import Scenario, eligible, grounds
 from router.simulator.timing import EngineSpec
 from router.simulator.virtual import run
 from router.waiting import NoRoom, WaitingRoom
+from tests.router.made import ATLAS, candidacy
 
 SNAPSHOT = Scenario(
     grounds(["self:fra1=2"], EngineSpec()), settings={"capacity_requests": "1"}
@@ -81,3 +88,63 @@ def test_no_room_in_time_says_when_to_come_again() -> None:
         return caught.value.retry_after
 
     assert run(main()) >= 1
+
+
+EVEN = Scenario(grounds(["self:fra1=1", "self:par1=1", "self:iad1=1"], EngineSpec())).snapshot(
+    "self:fra1"
+)
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 2), st.integers(1, 900)), max_size=12),
+    st.dictionaries(st.integers(0, 2), st.tuples(st.floats(0, 3), st.floats(0, 0.01))),
+    st.dictionaries(st.integers(0, 2), st.tuples(st.integers(0, 9), st.integers(0, 3))),
+    st.integers(1, 2000),
+)
+def test_waits_alone_decide_as_the_whole_order_does(
+    sent: list[tuple[int, int]],
+    paces: dict[int, tuple[float, float]],
+    told: dict[int, tuple[int, int]],
+    prompt: int,
+) -> None:
+    """Where all are well the short way and the long one agree, to the replica and the work."""
+    inflight, readings = InFlight(), Readings()
+    balance = Balance(lambda: EVEN, HealthBook(), inflight, readings, lambda: 5.0, lambda: 0.5)
+    found = Placing(balance, WaitingRoom[Placed](lambda: 5.0))
+    all_of = eligible(EVEN, "any")
+    assert len(all_of) == 3
+    pool = found.pool(all_of)
+    assert len(pool.seats) == 3
+    for at, (floor, pace) in paces.items():
+        for tokens in range(8):
+            balance.paces.learn(pool.seats[at][0], tokens * 50, floor + pace * tokens * 50)
+    for at, tokens in sent:
+        balance.enter(*pool.seats[at], tokens, tokens // 2)
+    for at, (running, waiting) in told.items():
+        readings.report(pool.seats[at][1], Reading(5.0, running=running, waiting=waiting))
+    long = order(all_of, lambda name: balance.condition(name, prompt))
+    full = any(balance.condition(name, prompt).full for name, _ in pool.seats)
+    waits = balance.turns(pool.seats, prompt)
+    assert (waits is None) is full
+    if waits is not None:
+        ordered, seat = pool.ordered(waits)
+        assert ordered == long
+        assert seat[0] == long[0].endpoint.name
+        balance.health.mark(pool.seats[0][1], 5.0, 60.0)
+        assert balance.turns(pool.seats, prompt) is None
+
+
+@pytest.mark.parametrize("why", ["prefer", "declared", "replicas", "none"])
+def test_where_more_than_waits_decides_each_is_looked_at(why: str) -> None:
+    prefer = (
+        frozenset({Preference("r", (ATLAS.country("DE"),))}) if why == "prefer" else frozenset()
+    )
+    made = (candidacy("a"), candidacy("b", prefer=prefer))
+    keys = {"none": (), "replicas": ("b/0", "b/1")}.get(why, ("b",))
+    snapshot = SimpleNamespace(targets={"a": {"a": None}, "b": dict.fromkeys(keys)})
+    balance = SimpleNamespace(
+        snapshot=lambda: snapshot, even=lambda name, keys: why != "declared" or name != "b"
+    )
+    pool = Pool(made, cast(Balance, balance))
+    assert pool.seats == ()
+    assert pool.single is (why != "replicas")
