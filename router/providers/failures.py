@@ -28,7 +28,8 @@ RETRY_CEILING = 60.0
 """Seconds: the longest `retry-after` that is believed."""
 
 _READ_AT_MOST = 64 << 10
-_CALL_ID = re.compile(r"[A-Za-z0-9_-]{1,80}")
+# Digits of sixteen, as UUIDs and vendors' ids are: an id goes into the log, and text must not.
+_CALL_ID = re.compile(r"(?:req_|resp_|chatcmpl-|cmpl-)?[0-9a-fA-F][0-9a-fA-F-]{7,63}")
 
 # Codes of OpenAI-compatible servers that are kept; anything else is dropped.
 OPENAI_CODES = frozenset(
@@ -186,6 +187,6 @@ def bad_answer(status: int, why: str) -> Failure:
 
 
 def call_id(headers: Headers, name: bytes) -> str | None:
-    """A provider's id of a call from a header, if it is a plain token."""
+    """A provider's id of a call from a header, if it has the form of one and can hold no text."""
     told = (header(headers, name) or b"").decode("latin-1")
     return told if _CALL_ID.fullmatch(told) else None

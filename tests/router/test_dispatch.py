@@ -166,9 +166,9 @@ async def test_attempts_are_bounded_and_their_entries_come_first(tmp_path: Path)
 @pytest.mark.parametrize(
     "made",
     [
-        lambda: failure(503, x_request_id="theirs-1"),
-        lambda: Reply(200, (*JSON, (b"x-request-id", b"theirs-1")), [b"{broken"]),
-        lambda: Reply(200, (*JSON, (b"x-request-id", b"theirs-1")), [lost()]),
+        lambda: failure(503, x_request_id="req_1f2e3d4c"),
+        lambda: Reply(200, (*JSON, (b"x-request-id", b"req_1f2e3d4c")), [b"{broken"]),
+        lambda: Reply(200, (*JSON, (b"x-request-id", b"req_1f2e3d4c")), [lost()]),
     ],
 )
 async def test_a_failed_attempt_keeps_the_endpoint_s_own_id(
@@ -181,7 +181,7 @@ async def test_a_failed_attempt_keeps_the_endpoint_s_own_id(
     attempts = outcome.body["attempts"]
     assert isinstance(attempts, list)
     told = [one.get("call") for one in attempts if isinstance(one, dict)]
-    assert told[0] == "theirs-1"
+    assert told[0] == "req_1f2e3d4c"
 
 
 def entries(folder: Path) -> list[Shown]:

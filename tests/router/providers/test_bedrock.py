@@ -354,7 +354,8 @@ def test_a_streaming_call_answered_with_json_and_403(bedrock: Provider) -> None:
 
 
 def test_call_ids_are_those_of_cloudtrail(bedrock: Provider) -> None:
-    assert bedrock.call_id(((b"x-amzn-requestid", b"1b2c-3d"),)) == "1b2c-3d"
+    told = "0199f1de-24b8-7cc1-9e0a-3f5f5a5e7d10"
+    assert bedrock.call_id(((b"x-amzn-requestid", told.encode()),)) == told
 
 
 def test_nothing_is_read_from_disk(

@@ -119,8 +119,23 @@ def test_no_word_of_the_upstream_comes_along(status: int, body: object) -> None:
     assert "canary-x" not in repr(failure)
 
 
-def test_call_ids_are_plain_tokens() -> None:
-    assert call_id(((b"x-request-id", b"req_1-A"),), b"x-request-id") == "req_1-A"
-    assert call_id(((b"x-request-id", b"a b"),), b"x-request-id") is None
-    assert call_id(((b"x-request-id", b"a" * 81),), b"x-request-id") is None
+@pytest.mark.parametrize(
+    "told",
+    [
+        "0199f1de-24b8-7cc1-9e0a-3f5f5a5e7d10",
+        "req_95c3f7c6a2d34bc3a1e5d3aa10c2b9f4",
+        "chatcmpl-0199f1de24b87cc19e0a3f5f5a5e7d10",
+        "1F2E3D4C",
+    ],
+)
+def test_call_ids_have_the_form_of_one(told: str) -> None:
+    assert call_id(((b"x-request-id", told.encode()),), b"x-request-id") == told
+
+
+@pytest.mark.parametrize("told", ["", "a b", "a" * 65, "Anna-Schmidt", "req_health-data", "abc"])
+def test_text_is_no_call_id(told: str) -> None:
+    assert call_id(((b"x-request-id", told.encode()),), b"x-request-id") is None
+
+
+def test_no_header_no_call_id() -> None:
     assert call_id((), b"x-request-id") is None

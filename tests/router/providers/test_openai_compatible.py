@@ -138,4 +138,4 @@ def test_urls_are_checked_before_traffic() -> None:
 
 def test_failures_and_call_ids() -> None:
     assert PROVIDER.failure(429, (), b"", 0).kind is Kind.LOAD
-    assert PROVIDER.call_id(((b"x-request-id", b"r-1"),)) == "r-1"
+    assert PROVIDER.call_id(((b"x-request-id", b"req_1f2e3d4c"),)) == "req_1f2e3d4c"
