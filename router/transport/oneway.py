@@ -96,20 +96,20 @@ class _Line(asyncio.Protocol):
         why = await self._over
         if why:
             raise ConnectionLost(why, Fate.UNKNOWN)
-        while half and self._untaken():
-            if self._transport.is_closing():
-                raise ConnectionLost("the connection broke before all was taken", Fate.UNKNOWN)
+        while half and not self._taken():  # noqa: ASYNC110 - the kernel tells nobody
             await asyncio.sleep(_LOOK)
 
     def _refuse_early_end(self) -> None:
         if self._over.done():
             raise ConnectionLost("the peer ended before all was sent", Fate.UNKNOWN)
 
-    def _untaken(self) -> int:
-        """Bytes that the peer's system has not acknowledged."""
+    def _taken(self) -> bool:
+        """Whether the peer's system has acknowledged every byte. Raises ConnectionLost."""
+        gone = self._transport.is_closing() or self._sock.fileno() < 0
+        if gone or self._sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR):
+            raise ConnectionLost("the connection broke before all was taken", Fate.UNKNOWN)
         answer = fcntl.ioctl(self._sock.fileno(), termios.TIOCOUTQ, struct.pack("i", 0))
-        (count,) = struct.unpack("i", answer)
-        return int(count)
+        return struct.unpack("i", answer) == (0,)
 
     def abort(self) -> None:
         """Give it up."""

@@ -67,6 +67,14 @@ async def reset(line: Line) -> None:
     line.reset()
 
 
+async def ends_unread(line: Line) -> None:
+    """Its end comes after ours, and yet it took nothing."""
+    line.writer.transport.pause_reading()  # type: ignore[attr-defined]
+    await asyncio.sleep(0.2)
+    line.writer.write_eof()
+    await asyncio.sleep(30)
+
+
 async def ends_at_once(line: Line) -> None:
     line.writer.close()
 
@@ -76,11 +84,22 @@ async def ends_in_the_middle(line: Line) -> None:
     line.writer.close()
 
 
-@pytest.mark.parametrize("script", [nothing, reset, ends_at_once, ends_in_the_middle])
+@pytest.mark.parametrize("script", [nothing, reset, ends_unread, ends_at_once, ends_in_the_middle])
 @pytest.mark.parametrize("data", [b"x" * 400_000, DATA], ids=["short", "long"])
 async def test_anything_else_is_a_failure(script: Script, data: bytes) -> None:
     with pytest.raises(TransportError):
         await deliver(script, data, 1.0)
+
+
+async def test_a_peer_that_ends_first_has_read_nothing() -> None:
+    """However little there is to say."""
+
+    async def ends_first(line: Line) -> None:
+        line.reset()
+
+    for _ in range(20):
+        with pytest.raises(TransportError):
+            await deliver(ends_first, b"x", 1.0)
 
 
 async def test_nobody_listens() -> None:
