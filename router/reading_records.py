@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 
 from pydantic import BaseModel
 
 from router.audit.log import AuditLog
+from router.audit.openings import text
 from router.audit.reading import NotInLog, Shown
 from router.auth import Principal
 
 
 class RecordView(BaseModel):
-    """One entry with its inclusion proof against a signed checkpoint."""
+    """One entry with its inclusion proof against a signed checkpoint.
+
+    `content_key`, for the tenant only: what opens `content` of its body, so that nobody else can
+    later say it was another text. `null` where there is none, or once it is erased.
+    """
 
     log: str
     index: int
@@ -23,6 +29,7 @@ class RecordView(BaseModel):
     size: int
     inclusion: list[str]
     checkpoint: str
+    content_key: str | None = None
 
 
 async def read_record(log: AuditLog, name: str, index: int, principal: Principal) -> RecordView:
@@ -38,7 +45,12 @@ async def read_record(log: AuditLog, name: str, index: int, principal: Principal
         raise NotInLog(message) from None
     if not _is_own(shown.body, principal):
         raise NotInLog(message)
-    return await record_view(log, name, shown)
+    view = await record_view(log, name, shown)
+    bound = shown.body.get("bound")
+    if isinstance(bound, str):
+        key = await asyncio.to_thread(log.openings.find, principal.tenant, bound)
+        view.content_key = None if key is None else text(key.of_request(shown.id))
+    return view
 
 
 async def record_view(log: AuditLog, name: str, shown: Shown) -> RecordView:

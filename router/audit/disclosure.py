@@ -15,7 +15,7 @@ A disclosure opens one request and no other:
 The text is the request's body, byte for byte as it was sent.
 """
 
-from base64 import urlsafe_b64decode, urlsafe_b64encode
+from base64 import urlsafe_b64decode
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -25,7 +25,15 @@ import orjson
 from router.audit.bundle import ProofRefused
 from router.audit.layout import LogFolder
 from router.audit.lines import Value
-from router.audit.openings import Opening, TenantKey, commitment, content, key_named, read
+from router.audit.openings import (
+    Opening,
+    TenantKey,
+    commitment,
+    content,
+    key_named,
+    read,
+    text,
+)
 from router.audit.reading import LogReader, NotInLog, Shown
 
 FORMAT: Final = "domicile-opening/1"
@@ -46,9 +54,9 @@ class Disclosure:
             "format": FORMAT,
             "log": self.log,
             "request": self.request,
-            "key": None if self.key is None else _text(self.key),
+            "key": None if self.key is None else text(self.key),
             "openings": [
-                {"name": name, "salt": _text(salt), "value": value}
+                {"name": name, "salt": text(salt), "value": value}
                 for name, salt, value in self.openings
             ],
         }
@@ -98,8 +106,8 @@ def read_disclosure(data: bytes) -> Disclosure:
         raise ProofRefused(f"the disclosure can't be read: {error}") from error
 
 
-def belongs(shown: Iterable[Shown], given: Disclosure, text: bytes) -> list[Shown]:
-    """The proved entries that the text belongs to. `shown` as `verify_bundle` gives them.
+def belongs(shown: Iterable[Shown], given: Disclosure, body: bytes) -> list[Shown]:
+    """The proved entries that a request's body belongs to. `shown` as `verify_bundle` gives them.
 
     Raises:
         ProofRefused: it belongs to none, or something disclosed opens nothing.
@@ -109,7 +117,7 @@ def belongs(shown: Iterable[Shown], given: Disclosure, text: bytes) -> list[Show
         raise ProofRefused(f"the bundle proves nothing of `{given.request}` in `{given.log}`")
     if given.key is None:
         raise ProofRefused("the key that bound the content was erased: nothing shows it any more")
-    digest = content(given.key, text)
+    digest = content(given.key, body)
     found = [one for one in own if one.body.get("content") == digest]  # 3
     if not found:
         raise ProofRefused(f"the text is not what `{given.request}` was sent with")
@@ -132,9 +140,5 @@ def _committed(shown: Shown) -> Iterator[tuple[str, Value]]:
         yield from committed.items()
 
 
-def _text(raw: bytes) -> str:
-    return urlsafe_b64encode(raw).rstrip(b"=").decode()
-
-
-def _bytes(text: str) -> bytes:
-    return urlsafe_b64decode(text + "=" * (-len(text) % 4))
+def _bytes(written: str) -> bytes:
+    return urlsafe_b64decode(written + "=" * (-len(written) % 4))

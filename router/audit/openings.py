@@ -88,14 +88,14 @@ class TenantKey:
 
     def pseudonym(self, user: str) -> str:
         """What the log holds of a user in this period."""
-        return _text(self._user.over(user.encode())[:PSEUDONYM_BYTES])
+        return text(self._user.over(user.encode())[:PSEUDONYM_BYTES])
 
     def line(self) -> dict[str, Json]:
         """The line of the side file."""
         return {
             "begins": self.begins,
             "id": self.id,
-            "key": _text(self.key),
+            "key": text(self.key),
             "tenant": self.tenant,
         }
 
@@ -121,7 +121,7 @@ class Opening:
         return {
             "name": self.name,
             "request": self.request,
-            "salt": _text(self.salt),
+            "salt": text(self.salt),
             "t": self.time,
             "tenant": self.tenant,
             "value": self.value,
@@ -194,15 +194,23 @@ class Openings:
             known = self._new(tenant, now)
         return known
 
-    def commit(self, tenant: str, id_: str, name: str, text: str, now: float) -> str | None:
+    def find(self, tenant: str, name: str) -> TenantKey | None:
+        """A tenant's key by its name, if it is kept. Blocks. Raises LogDamaged."""
+        current = self._current.get(tenant)
+        if current is not None and current.id == name:
+            return current
+        with self._turn:
+            return key_named(read(self._path), tenant, name)
+
+    def commit(self, tenant: str, id_: str, name: str, value: str, now: float) -> str | None:
         """A commitment to a client's own word, with its opening kept; None when it is too long.
 
         Raises LogUnavailable: the opening can't be kept.
         """
-        if len(text) > LONGEST:
+        if len(value) > LONGEST:
             return None
         salt = self._entropy(SALT_BYTES)
-        made = Opening(tenant, id_, microseconds(now), name, text, salt)
+        made = Opening(tenant, id_, microseconds(now), name, value, salt)
         self._append(made.line())
         return made.commitment
 
@@ -238,7 +246,7 @@ class Openings:
             return erased
 
     def _new(self, tenant: str, now: float) -> TenantKey:
-        name = _text(self._entropy(NAME_BYTES))
+        name = text(self._entropy(NAME_BYTES))
         key = TenantKey(tenant, name, microseconds(now), self._entropy(KEY_BYTES))
         self._append(key.line())
         self._current[tenant] = key
@@ -259,12 +267,12 @@ class Openings:
 
 def content(key: bytes, raw: bytes) -> str:
     """What binds bytes under a request's key: 32 characters."""
-    return _text(Mac(key).over(raw)[:CONTENT_BYTES])
+    return text(Mac(key).over(raw)[:CONTENT_BYTES])
 
 
-def commitment(salt: bytes, name: str, text: str) -> str:
+def commitment(salt: bytes, name: str, value: str) -> str:
     """A salted commitment to a text under a name."""
-    return keyed_digest(salt, name.encode() + b"\0" + text.encode())
+    return keyed_digest(salt, name.encode() + b"\0" + value.encode())
 
 
 def read(path: Path) -> list[TenantKey | Opening]:
@@ -317,12 +325,13 @@ def _parsed(path: Path, number: int, raw: bytes) -> TenantKey | Opening:
         ) from error
 
 
-def _text(raw: bytes) -> str:
+def text(raw: bytes) -> str:
+    """Bytes as the log and its side file write them: unpadded URL-safe base64."""
     return urlsafe_b64encode(raw).rstrip(b"=").decode()
 
 
-def _bytes(text: str, count: int) -> bytes:
-    raw = urlsafe_b64decode(text + "=" * (-len(text) % 4))
+def _bytes(written: str, count: int) -> bytes:
+    raw = urlsafe_b64decode(written + "=" * (-len(written) % 4))
     if len(raw) != count:
         raise ValueError(f"{count} bytes expected")
     return raw

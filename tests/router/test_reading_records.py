@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from router.audit.openings import PERIOD, Scope, content
 from router.audit.reading import NotInLog
 from router.audit.tree import verify_inclusion
 from router.auth import Principal
@@ -35,6 +36,22 @@ async def test_ones_own_record_with_its_proof(tmp_path: Path) -> None:
             # Somebody else's and nobody's are told in the same words.
             shape = str(foreign.value).replace(index, "N")
             assert shape == str(missing.value).replace("10000", "N")
+
+
+async def test_a_tenant_is_given_what_binds_its_text_until_that_is_erased(tmp_path: Path) -> None:
+    async with scripted(tmp_path, lambda host, number: answer()) as world:
+        done = await world.ask("eu")
+        name, index, _ = done.sent["x-domicile-record"].split("/")
+        log, own = world.router.live.log, Principal("key-eu", "eu")
+        found = await read_record(log, name, int(index), own)
+        assert found.content_key is not None
+        key = base64.urlsafe_b64decode(found.content_key + "=")
+        assert content(key, await done.body(1 << 20)) == found.body["content"]
+        # The same, from the side file: another period's key is in force by now.
+        log.openings.key("eu", world.router.live.stamp() + 2 * PERIOD)
+        assert (await read_record(log, name, int(index), own)).content_key == found.content_key
+        log.openings.erase(Scope(tenant="eu"))
+        assert (await read_record(log, name, int(index), own)).content_key is None
 
 
 async def test_what_belongs_to_nobody_is_nobodys(tmp_path: Path) -> None:
