@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 import sysconfig
+import tempfile
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
@@ -17,8 +19,9 @@ from time import thread_time_ns
 
 import numpy as np
 
+from bench import sensitive
 from classifiers.difficulty import artifact as artifacts
-from classifiers.difficulty import commands, curves, dataset, evaluation
+from classifiers.difficulty import commands, compiled, curves, dataset, evaluation
 from classifiers.difficulty.dataset import Example
 from classifiers.difficulty.evaluation import Scores
 from classifiers.difficulty.features import extract
@@ -79,6 +82,7 @@ def all_labels(train: Sequence[Example], dev: Sequence[Example], draws: int) -> 
 
 
 def folds(rows_: Sequence[Example], draws: int) -> None:
+    """Every row by models that never saw its group; the difference to the plain ridge is paired."""
     gain = evaluation.gains(rows_)
     scores = evaluation.cross_validated(rows_)
     plain = evaluation.cross_validated(rows_, evaluation.baseline_scores).rank
@@ -92,26 +96,28 @@ def folds(rows_: Sequence[Example], draws: int) -> None:
     })  # fmt: skip
 
 
-def few_labels(train: Sequence[Example], dev: Sequence[Example]) -> None:
-    found: list[list[float]] = []
-    rest: list[list[float]] = []
-    plain: list[list[float]] = []
+def few_labels(train: Sequence[Example], dev: Sequence[Example], draws: int) -> None:
+    """So few labels, drawn several times; measured on dev and on all other training rows."""
+    found: dict[str, list[list[float]]] = {"dev": [], "other train rows": []}
+    plain: dict[str, list[float]] = {name: [] for name in found}
+    better: dict[str, list[list[float]]] = {name: [] for name in found}
     for seed in range(DRAWS):
         inside, outside = evaluation.draw(train, LABELS, seed)
         chosen = [train[i] for i in inside]
-        held = [train[i] for i in outside]
-        for test, kept in ((dev, found), (held, rest)):
-            gain, rank = evaluation.gains(test), evaluation.fit_and_score(chosen, test).rank
-            kept.append([curves.apgr(rank, gain), *(curves.cpt(rank, gain, x) for x in (0.5, 0.8))])
-        plain.append([
-            curves.apgr(evaluation.baseline(chosen, t), evaluation.gains(t)) for t in (dev, held)
-        ])  # fmt: skip
-    for name, kept, column in (("dev", found, 0), ("other train rows", rest, 1)):
+        tests = {"dev": dev, "other train rows": [train[i] for i in outside]}
+        for name, test in tests.items():
+            gain, scores = evaluation.gains(test), evaluation.fit_and_score(chosen, test)
+            base = evaluation.baseline(chosen, test)
+            cpts = [curves.cpt(scores.rank, gain, x) for x in (0.5, 0.8)]
+            found[name].append([curves.apgr(scores.rank, gain), *cpts])
+            plain[name].append(curves.apgr(base, gain))
+            better[name].append(against(scores, base, gain, draws))
+    for name, kept in found.items():
         mean, spread = np.mean(kept, axis=0).round(4), np.std(kept, axis=0).round(4)
         show(f"mmlu, {LABELS} labels, {name}", {
             "draws": DRAWS, "apgr": mean[0], "cpt50": mean[1], "cpt80": mean[2],
-            "spread": spread.tolist(),
-            "plain_apgr": round(float(np.mean(plain, axis=0)[column]), 4),
+            "spread": spread.tolist(), "plain_apgr": round(float(np.mean(plain[name])), 4),
+            "differences": better[name],
         })  # fmt: skip
 
 
@@ -156,14 +162,20 @@ def gates(shipped: artifacts.Artifact, test: Sequence[Example]) -> None:
 
 
 def timings(call: Callable[[], object], repeat: int) -> dict[str, float]:
-    """CPU time of this thread: what other processes do to the clock on the wall is not counted."""
+    """CPU time of this thread: what other processes do to the clock on the wall is not counted.
+
+    What they do to caches and clock rate is: `least` shows the code, `p99` the machine as well.
+    """
     spent = []
     for _ in range(repeat):
         started = thread_time_ns()
         call()
         spent.append(thread_time_ns() - started)
-    p50, p99 = np.quantile(spent, (0.5, 0.99)) / 1000
-    return {"p50_us": round(float(p50), 1), "p99_us": round(float(p99), 1)}
+    least, p50, p99 = np.quantile(spent, (0.0, 0.5, 0.99)) / 1000
+    return {
+        "least_us": round(float(least), 1), "p50_us": round(float(p50), 1),
+        "p99_us": round(float(p99), 1),
+    }  # fmt: skip
 
 
 def drained(text: str) -> list[str]:
@@ -178,25 +190,49 @@ def loop() -> int:
 
 
 def latency(shipped: artifacts.Artifact, test: Sequence[Example], repeat: int) -> None:
-    difficulty = Difficulty(shipped, test[0].weak, test[0].strong)
+    library, said = compiled.find()
+    pair = test[0].weak, test[0].strong
+    slow, fast = Difficulty(shipped, *pair), Difficulty(shipped, *pair, library)
     prose = " ".join(e.view.question for e in test)
-    for tokens in (50, 500, 5000):
-        view = PromptView.of_text(prose[: tokens * 4])
+    show("machine", {
+        "reference_loop": timings(loop, repeat), "load": os.getloadavg(), "scorer": said,
+        "python": sys.version.split()[0],
+        "config_args": str(sysconfig.get_config_var("CONFIG_ARGS")),
+    })  # fmt: skip
+    for tokens in (50, 500, 5000, 250_000):
+        view = PromptView.of_text((prose * (1 + 4 * tokens // len(prose)))[: tokens * 4])
         show(f"latency, {tokens} tokens", {
-            "score": timings(partial(difficulty.score, view), repeat),
-            "extract": timings(partial(extract, view), repeat),
-            "patterns": timings(partial(drained, view.question), repeat // 5),
+            "python": timings(partial(slow.score, view), repeat),
+            "compiled": timings(partial(fast.score, view), repeat) if library else said,
+            "features": timings(partial(extract, view), repeat),
         })  # fmt: skip
     path = commands.SHIPPED
     model = artifacts.load(path)
-    pair = test[0]
     show("artifact", {
         "bytes": path.stat().st_size, "version": model.version(),
         "load": timings(lambda: artifacts.load(path), 20),
-        "unpack": timings(lambda: Difficulty(model, pair.weak, pair.strong), 20),
-        "reference_loop": timings(loop, repeat), "python": sys.version.split()[0],
-        "config_args": str(sysconfig.get_config_var("CONFIG_ARGS")),
+        "unpack": timings(lambda: Difficulty(model, *pair, library), 20),
     })  # fmt: skip
+
+
+def patterns(test: Sequence[Example], repeat: int) -> None:
+    prose = " ".join(e.view.question for e in test)
+    parts = [prose[at : at + 2000] for at in range(0, 100_000, 2000)]
+    every = [timings(partial(drained, part), max(20, repeat // 100)) for part in parts]
+    middle = [one["p50_us"] for one in every]
+    show("patterns, 500 tokens, 50 texts", {
+        "p50_us": round(float(np.median(middle)), 1), "dearest_p50_us": max(middle),
+    })  # fmt: skip
+    show("patterns, synthetic set", dict(sensitive.measured(sensitive.rows(each=100))))
+
+
+def repeats(shipped: artifacts.Artifact, folder: Path) -> None:
+    """The recipe, run here: are these the bytes that are shipped?"""
+    files = [folder / f"{s}.{part}.jsonl.gz" for s in SOURCES for part in ("train", "dev")]
+    with tempfile.TemporaryDirectory() as made:
+        commands.train(files, Path(made) / "prior.bin", "prior", prior=True)
+        same = (Path(made) / "prior.bin").read_bytes() == commands.SHIPPED.read_bytes()
+    show("recipe", {"same_bytes": same, "built_on": shipped.card["build"]})
 
 
 def main() -> None:
@@ -208,13 +244,15 @@ def main() -> None:
     shipped = artifacts.load(commands.SHIPPED)
     dev = rows(asked.data, "routellm_mmlu", "dev")
     latency(shipped, dev, repeat)
+    patterns(dev, repeat)
     gates(shipped, dev)
     calibration(shipped, asked.data, draws)
     if asked.quick:
         return
+    repeats(shipped, asked.data)
     train = rows(asked.data, "routellm_mmlu", "train")
     all_labels(train, dev, draws)
-    few_labels(train, dev)
+    few_labels(train, dev, draws // 5)
     folds([*train, *dev], draws)
     left_out(
         {s: [*rows(asked.data, s, "train"), *rows(asked.data, s, "dev")] for s in SOURCES}, draws

@@ -176,7 +176,7 @@ def kinds_in(text: str) -> Iterator[str]:
         yield "secret"
     if any(sign in dense for sign in _SECRET_SIGNS) and _SECRET.search(dense):
         yield "secret"
-    plain = [word.strip(_MARKS) for word in lowered.split()]
+    plain = [word if word.isalpha() else word.strip(_MARKS) for word in lowered.split()]
     spoken = set(plain)
     if not spoken.isdisjoint(_HEALTH):
         yield "health"
@@ -188,12 +188,22 @@ def kinds_in(text: str) -> Iterator[str]:
 
 def _child(plain: list[str], spoken: set[str], lowered: str) -> bool:
     """An age under eighteen, or a possessive at most three words before a child."""
-    if ("year" in lowered or "jahre alt" in lowered) and _AGE.search(lowered):
+    if _aged(lowered, "year") or _aged(lowered, "jahre alt"):
         return True
     if spoken.isdisjoint(_KIN):
         return False
     at = [index for index, word in enumerate(plain) if word in _KIN]
     return any(not _OURS.isdisjoint(plain[max(0, i - 3) : i]) for i in at)
+
+
+def _aged(lowered: str, word: str) -> bool:
+    """An age of a child just before some `word`: looking only there is what keeps it cheap."""
+    at = lowered.find(word)
+    while at >= 0:
+        if _AGE.search(lowered, max(0, at - 4), at + 16):
+            return True
+        at = lowered.find(word, at + 1)
+    return False
 
 
 def _dense(dense: str, lowered: str) -> Iterator[str]:

@@ -344,7 +344,7 @@ def graders_of(live: Live) -> Graders:
         except AuditError:
             live.metrics.count("domicile_log_failures_total")
 
-    return Graders(live.metrics, live.loop_time, live.stamp, tell, live.notes)
+    return Graders(live.metrics, live.loop_time, live.stamp, tell, live.notes, live.audits)
 
 
 def _observer(live: Live) -> Callable[[Observed], None]:

@@ -35,6 +35,10 @@ WATCHED: Final = 1024
 MILLI: Final = 1000
 
 
+Audits = dict[tuple[str, float], StandingAudit]
+"""The audit of each model and accepted loss: requests in flight keep that of their snapshot."""
+
+
 @dataclass(slots=True)
 class _Kept:
     """One grader, its late scores in a row, and until when (loop time) it is left out."""
@@ -64,8 +68,8 @@ class Graders:
     stamp: Callable[[], float]
     tell: Callable[[Entry], None]
     notes: dict[str, str] = field(default_factory=dict)
+    audits: Audits = field(default_factory=dict)
     _kept: OrderedDict[object, _Kept] = field(default_factory=OrderedDict)
-    _audits: dict[tuple[str, float], StandingAudit] = field(default_factory=dict)
     _drifts: OrderedDict[tuple[str, str], DriftWatch] = field(default_factory=OrderedDict)
 
     def judge(self, decided: Decided, model: Model, asked: Tier | None) -> Verdict | None:
@@ -94,15 +98,15 @@ class Graders:
 
     def answered(self, model: str, tenant: str, tokens: int) -> None:
         """Count the length of an answer, in tokens, as the endpoint told it."""
-        if any(name == model for name, _ in self._audits):
+        if any(name == model for name, _ in self.audits):
             self._watch(model, tenant, "output", tokens)
 
     def audit(self, model: Model) -> StandingAudit:
         """The audit of a model; a changed tolerance starts it afresh."""
         key = (model.name, model.grading.tolerance)
-        if key not in self._audits:
-            self._audits[key] = StandingAudit(model.grading.tolerance)
-        return self._audits[key]
+        if key not in self.audits:
+            self.audits[key] = StandingAudit(model.grading.tolerance)
+        return self.audits[key]
 
     def observe(self, model: Model, shadow: Shadow, at: float, quiet: bool = False) -> None:
         """Count one request that both tiers answered; what changes is told and recorded.

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from random import random
 from typing import TYPE_CHECKING, Protocol
 
+from classifiers.difficulty.audit import StandingAudit
 from policies.timed import effective_now
 from regions.fleet import Readings
 from regions.health import HealthBook
@@ -95,6 +96,7 @@ class Live:
     files: Files = field(default_factory=Files)
     starting: set[str] = field(default_factory=set)
     notes: dict[str, str] = field(default_factory=dict)
+    audits: dict[tuple[str, float], StandingAudit] = field(default_factory=dict)
     readings: Readings = field(default_factory=Readings)
     whole: Whole | None = None
     siblings: Siblings | None = None

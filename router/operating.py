@@ -3,8 +3,11 @@ router, or the supervisor of several workers. Whatever changes something says wh
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import asdict
-from typing import Annotated
+from itertools import islice
+from operator import itemgetter
+from typing import Annotated, Final
 
 from pydantic import BaseModel, Field
 
@@ -18,6 +21,9 @@ from router.live import Files, Live
 from router.quarantine import NotQuarantined
 from router.veto_file import MAX_REASON, Imposed
 from router.watch.start import Watches
+
+GROUPS_SHOWN: Final = 200
+"""Groups of one model that the status lists."""
 
 
 class EndpointStatus(BaseModel):
@@ -86,6 +92,24 @@ class AnchorStatus(BaseModel):
     reason: str
 
 
+class GradingStatus(BaseModel):
+    """What grading costs one group of requests, as judged in the shadow lane.
+
+    `loss` with its 95 % bounds is the mean regret against always asking the large tier; `small`
+    and `large` are the qualities if one tier had answered all; `returned`: large answers now.
+    """
+
+    model: str
+    group: str
+    judged: int
+    loss: float
+    low: float
+    high: float
+    small: float
+    large: float
+    returned: bool
+
+
 class Status(BaseModel):
     """What this process runs with."""
 
@@ -107,6 +131,7 @@ class Status(BaseModel):
     open_requests: int
     degraded: list[str]
     endpoints: list[EndpointStatus]
+    grading: list[GradingStatus] = []
 
 
 async def quarantined(watches: Watches, asked: QuarantineAsked, by: str) -> tuple[Imposed, ...]:
@@ -188,7 +213,18 @@ def status(live: Live, watches: Watches | None) -> Status:
         open_requests=live.concurrency.total,
         degraded=live.degraded(),
         endpoints=[_endpoint(live, name) for name in sorted(snapshot.targets)],
+        grading=list(_grading(live)),
     )
+
+
+def _grading(live: Live) -> Iterator[GradingStatus]:
+    for (model, _), audit in sorted(live.audits.items(), key=itemgetter(0)):
+        for group, found in islice(audit.estimates(), GROUPS_SHOWN):
+            yield GradingStatus(
+                model=model, group=group, judged=found.n, loss=round(found.loss, 4),
+                low=round(found.low, 4), high=round(found.high, 4), small=round(found.small, 4),
+                large=round(found.large, 4), returned=audit.returned(group),
+            )  # fmt: skip
 
 
 def _endpoint(live: Live, name: str) -> EndpointStatus:

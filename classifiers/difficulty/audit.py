@@ -48,12 +48,18 @@ class Shadow:
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """Mean loss per request of the lane with its 95 % empirical Bernstein bounds."""
+    """Mean loss per request of the lane with its 95 % empirical Bernstein bounds.
+
+    `small`, `large`: mean quality if that tier had answered every request of the lane; what
+    grading gives is `large` minus `loss`, which is its regret against always asking large.
+    """
 
     n: int
     loss: float
     low: float
     high: float
+    small: float = 0.0
+    large: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +83,7 @@ def explores(rate: float, draw: float) -> bool:
 class _Group:
     """Sums and e-processes of one group; `state` is what its traffic may do."""
 
-    __slots__ = ("alarmed_at", "detectors", "n", "squares", "total")
+    __slots__ = ("alarmed_at", "detectors", "large", "n", "small", "squares", "total")
 
     def __init__(self) -> None:
         self.alarmed_at: float | None = None
@@ -85,11 +91,15 @@ class _Group:
 
     def restart(self) -> None:
         self.n, self.total, self.squares = 0, 0.0, 0.0
+        self.small = self.large = 0.0
         self.detectors = [0.0] * len(STAKES)
 
-    def add(self, loss: float, tolerance: float) -> float:
+    def add(self, shadow: Shadow, tolerance: float) -> float:
         """Add a loss; the value of the detector, which is an alarm from `run` on."""
+        loss = shadow.loss
         self.n += 1
+        self.small += shadow.small
+        self.large += shadow.large
         self.total += loss
         self.squares += loss * loss
         for index, stake in enumerate(STAKES):
@@ -99,14 +109,16 @@ class _Group:
         return sum(self.detectors) / len(STAKES)
 
     def estimate(self) -> Estimate:
+        tiers = self.small / max(self.n, 1), self.large / max(self.n, 1)
         if self.n < 2:
-            return Estimate(self.n, self.total, -1.0, 1.0)
+            return Estimate(self.n, self.total, -1.0, 1.0, *tiers)
         mean = self.total / self.n
         variance = max(0.0, (self.squares - self.n * mean * mean) / (self.n - 1))
         # Maurer and Pontil 2009, two-sided at 95 %, values in an interval of length 2.
         size = log(4 / 0.05)
         margin = sqrt(2 * variance * size / self.n) + 14 * size / (3 * (self.n - 1))
-        return Estimate(self.n, mean, max(-1.0, mean - margin), min(1.0, mean + margin))
+        low, high = max(-1.0, mean - margin), min(1.0, mean + margin)
+        return Estimate(self.n, mean, low, high, *tiers)
 
 
 class StandingAudit:
@@ -127,7 +139,7 @@ class StandingAudit:
 
     def observe(self, shadow: Shadow, now: float) -> tuple[Event, ...]:
         """Count one request of the lane; the changes of state it caused."""
-        events = (self._count(name, shadow.loss, now) for name in shadow.groups())
+        events = (self._count(name, shadow, now) for name in shadow.groups())
         return tuple(event for event in events if event is not None)
 
     def drifted(self, tenant: str, reason: str, now: float) -> tuple[Event, ...]:
@@ -155,11 +167,15 @@ class StandingAudit:
         """Every group with its estimate since its start or its last change of state."""
         return ((name, group.estimate()) for name, group in sorted(self._groups.items()))
 
-    def _count(self, name: str, loss: float, now: float) -> Event | None:
+    def returned(self, group: str) -> bool:
+        """Whether a group is under alarm, and answered by large."""
+        return self._alarmed(group)
+
+    def _count(self, name: str, shadow: Shadow, now: float) -> Event | None:
         group = self._group(name)
         if group is None:
             return None
-        value = group.add(loss, self._tolerance)
+        value = group.add(shadow, self._tolerance)
         if group.alarmed_at is None:
             return self._alarm(name, group, "quality", now) if value >= self._run else None
         estimate = group.estimate()

@@ -108,7 +108,7 @@ def _assembled(
 ) -> Trained:
     head, gains = _fit_head(inputs, y[:, 1] - y[:, 0], square, only)
     true = np.array([e.y_strong - e.y_weak for e in examples])
-    known = _known(examples, 2)
+    known = _known(examples, _common(examples))
     model = PairModel(
         pair[0], pair[1], len(examples), quantised[1], (_rounded(means[0]), _rounded(means[1])),
         head, _envelope(examples, inputs[:, 2:], head), platt_knots(gains, true > 0),
@@ -180,6 +180,14 @@ def _leave_one_out(terms: Matrix, gain: Vector) -> tuple[Vector, Vector]:
     return weights, left_out
 
 
+def _common(examples: Sequence[Example]) -> int:
+    """How many rows a word must be in to be known: two, or one row in a thousand.
+
+    Among many rows a few are in other languages, and any word shares a bucket with some rare one.
+    """
+    return max(2, len(examples) // 1000)
+
+
 def _known(examples: Sequence[Example], least: int) -> NDArray[np.uint8]:
     counts = np.zeros(BUCKETS, np.int64)
     for example in examples:
@@ -188,8 +196,8 @@ def _known(examples: Sequence[Example], least: int) -> NDArray[np.uint8]:
 
 
 def _envelope(examples: Sequence[Example], structure: Matrix, head: Head) -> Envelope:
-    # Three and more: a row's own words do not vouch for it.
-    others = _known(examples, 3)
+    # One more: a row's own words do not vouch for it.
+    others = _known(examples, _common(examples) + 1)
     words = [sorted(e.features.words) for e in examples]
     known = [float(others[w].mean()) if w else 0.0 for w in words]
     distinct = [e.features.distinct for e in examples if e.features.count >= 20] or [0.0]

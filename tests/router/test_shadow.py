@@ -14,6 +14,7 @@ from router.audit.layout import Folder
 from router.audit.verify import verify
 from router.config import ConfigError
 from router.exchange import Headers
+from router.operating import status
 from router.outcome_store import OutcomeStore
 from router.references import hashed
 from router.replay import Replayer, every
@@ -268,3 +269,15 @@ def test_references_that_are_not_there_stop_the_load(tmp_path: Path) -> None:
         ConfigError, match=r"baseline\.yaml:13:3: references `file:none\.jsonl`: No such"
     ):
         files(grading=more, tenants=CONSENT).load(tmp_path)
+
+
+async def test_what_grading_costs_each_group_is_in_the_status(tmp_path: Path) -> None:
+    async with built(tmp_path, worse, files(grading=GRADING, tenants=CONSENT)) as world:
+        eager(world)
+        await ask(world)
+        await ask(world)
+        found = {one.group: one for one in status(world.router.live, None).grading}
+    whole = found["tenant=eu"]
+    assert (whole.model, whole.judged, whole.returned) == ("two", 2, False)
+    assert (whole.small, whole.large, whole.loss) == (0.0, 1.0, 1.0)
+    assert {name.partition(" ")[2].partition("=")[0] for name in found} == {"", "class", "language"}

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from classifiers.difficulty.audit import Event, Shadow, StandingAudit, explores
+from classifiers.difficulty.audit import Event, Shadow, StandingAudit, Tier, explores
 
 
 def shadow(rng: random.Random, small: float, tenant: str = "t", language: str = "en") -> Shadow:
@@ -113,3 +113,13 @@ def test_bounds_hold_the_true_loss() -> None:
 def test_a_tolerance_out_of_range_is_refused(tolerance: float) -> None:
     with pytest.raises(ValueError, match="tolerance"):
         StandingAudit(tolerance)
+
+
+def test_an_estimate_says_what_each_tier_alone_would_have_been_worth() -> None:
+    audit = StandingAudit(0.9)
+    for number in range(100):
+        tier: Tier = "small" if number % 2 else "large"
+        audit.observe(Shadow("t", "chat", "latin", tier, 0.5, 1.0), 0.0)
+    found = dict(audit.estimates())["tenant=t"]
+    assert (found.n, found.small, found.large, found.loss) == (100, 0.5, 1.0, 0.25)
+    assert not audit.returned("tenant=t")

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 
 import pytest
 
-from classifiers.difficulty.artifact import Artifact
+from classifiers.difficulty import commands
+from classifiers.difficulty.artifact import Artifact, load
+from classifiers.difficulty.features import HEAD, TAIL, extract, read
 from classifiers.difficulty.scorer import Difficulty
 from classifiers.view import PromptView
 
@@ -67,3 +70,50 @@ def test_a_claim_to_be_easy_does_not_open_the_gate(artifact: Artifact) -> None:
     suffixed = difficulty.score(PromptView.of_text(strange + " this is easy"))
     assert plain.abstained
     assert suffixed.abstained
+
+
+STRANGE = {
+    "Arabic": ("اشرح لماذا السماء زرقاء وكيف تتشكل الغيوم في الجو", "script"),
+    "Hindi": ("समझाइए कि आकाश नीला क्यों है और बादल कैसे बनते हैं", "script"),
+    "Japanese, spaced": ("なぜ 空 は 青い の か 説明 して ください お願い します", "script"),
+    "Greek": ("Εξήγησε γιατί ο ουρανός είναι γαλάζιος και πώς σχηματίζονται τα σύννεφα", "script"),
+    "Chinese in English": ("Please explain: 请证明每个紧致度量空间都是可分的，并给出推导。", "any"),
+    "German": ("Wie werde ich am schnellsten meinen Schnupfen los und was hilft", "vocabulary"),
+    "French": ("Quelle est la capitale de la France et combien d'habitants", "vocabulary"),
+    "Spanish": ("Explica por qué el cielo es azul y cómo se forman las nubes", "vocabulary"),
+    "Spanish, plain": ("Escribe una carta de queja al banco por una comision", "vocabulary"),
+    "Dutch": ("Hoeveel inwoners heeft Nederland en wat is de hoofdstad daar", "vocabulary"),
+    "Polish": ("Jak zrobić dobry chleb w domu bez drożdży i bez piekarnika", "any"),
+    "emoji": ("😀 😃 😄 😁 😆 😅 🤣 😂", "script"),
+    "zero width": ("w\u200bh\u200by i\u200bs t\u200bh\u200be s\u200bk\u200by", "any"),
+    "base64": ("TWFuIGlzIGRpc3Rpbmd1aXNoZWQsIG5vdCBvbmx5IGJ5IGhpcyByZWFzb24s " * 5, "vocabulary"),
+    "letters for digits": ("Pr0v3 th4t 3v3ry c0mp4ct m3tr1c 5p4c3 15 53p4r4bl3", "vocabulary"),
+    "log lines": ("2026-11-29T10:11:12Z ERROR [pool-3] NPE at Foo.java:71\n" * 12, "repetition"),
+    "repeated token": ("the " * 50 + "cat", "repetition"),
+    "NUL": ("\0" * 400, "too_short"),
+    "blanks": (" \n\t" * 300, "too_short"),
+    "one long word": ("x" * 1_000_000, "any"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", STRANGE)
+@pytest.mark.parametrize("pair", ["mixtral-8x7b-instruct-v0.1:gpt-4-1106-preview", "other:pair"])
+def test_the_shipped_prior_does_not_judge_what_it_never_saw(name: str, pair: str) -> None:
+    text, reason = STRANGE[name]
+    weak, strong = pair.split(":")
+    score = Difficulty(load(commands.SHIPPED), weak, strong).score(PromptView.of_text(text))
+    assert score.abstained
+    assert math.isfinite(score.value)
+    if pair != "other:pair" and reason != "any":
+        assert score.reason == reason
+
+
+@pytest.mark.parametrize(
+    "text", ["x " * 600_000, "é" * 1_000_000, "\U0001f600" * 500_000, "İ" * 9000]
+)
+def test_the_work_is_bounded_whatever_the_length(text: str) -> None:
+    view = PromptView.of_text(text)
+    data, cut = read(view)
+    assert cut
+    assert len(data) <= 4 * (HEAD + TAIL + 1)
+    assert extract(view).count <= HEAD + TAIL
