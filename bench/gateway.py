@@ -139,7 +139,7 @@ class Bench:
 
     def _whole(self, peer: Peer, result: Result) -> None:
         folder = self.folder / f"{peer.name}-whole"
-        process, result.start = self._started(peer, folder, self.json_port)
+        process, result.start = self.started(peer, folder, self.json_port)
         s, traffic = self.settings, peer.traffic(self.json_port)
         try:
             share = Share(s.gateway_core, process.pid)
@@ -161,7 +161,7 @@ class Bench:
         return wrk(self.port, traffic, self.folder, s.load_core, pid, connections, s.seconds)
 
     def _streams(self, peer: Peer, result: Result) -> None:
-        process, _ = self._started(peer, self.folder / f"{peer.name}-streams", self.sse_port, False)
+        process, _ = self.started(peer, self.folder / f"{peer.name}-streams", self.sse_port, False)
         request = self.folder / "stream.json"
         request.write_bytes(body(world.MODEL, stream=True))
         s, traffic = self.settings, peer.traffic(self.sse_port)
@@ -179,9 +179,10 @@ class Bench:
             result.chunks, result.chunk_p99 = found.cpu, found.p99
             result.errors += found.streams - found.done
 
-    def _started(
+    def started(
         self, peer: Peer, folder: Path, upstream: int, ask: bool = True
     ) -> tuple[Popen[bytes], float]:
+        """A gateway that serves, and the seconds until it did."""
         folder.mkdir()
         peer.prepare(folder, self.port, upstream)
         began = time.monotonic()

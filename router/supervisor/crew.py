@@ -43,7 +43,8 @@ from router.supervisor.slot import Slot
 
 T = TypeVar("T")
 BEAT: Final = 0.25
-"""Seconds between two questions to each worker."""
+"""Seconds between two questions to each worker while one is not serving; then `CALM`."""
+CALM: Final = 1.0
 SILENT: Final = 30.0
 STARTING: Final = 120.0
 """Seconds in which a worker must have begun: imports, recovery of its log."""
@@ -239,7 +240,8 @@ class Crew:
 
     async def _beats(self, slot: Slot) -> None:
         while True:
-            await self._clocks.sleep(BEAT)
+            calm = self._complete and len(self.serving()) == len(self.slots)
+            await self._clocks.sleep(CALM if calm else BEAT)
             now = self._clocks.loop()
             limit = SILENT if slot.state == "serving" else STARTING
             if slot.state != "stopping" and now - slot.heard > limit:

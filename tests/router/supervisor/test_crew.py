@@ -264,6 +264,7 @@ async def test_a_log_that_cannot_be_written_takes_a_new_process(tmp_path: Path) 
 async def test_a_worker_that_says_nothing_is_killed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(crew_module, "CALM", 0.01)
     monkeypatch.setattr(crew_module, "BEAT", 0.01)
     world = World.of(tmp_path)
     await world.begin()
