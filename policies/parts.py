@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final, TypeVar
 
@@ -40,6 +41,7 @@ from regions.places import Boundary
 
 T = TypeVar("T")
 
+_SIGNS: Final = re.compile(r"[()+&]")
 TAKEN: Final = BUILT_IN | CANDIDATE | WORDS
 
 
@@ -140,8 +142,9 @@ class Parts:
             if is_reserved(name, self.atlas):
                 self.fail(entry, f"`{name}` is a built-in word; choose another name")
                 del waiting[name]
+        named = {name: _names(entry.value) & waiting.keys() for name, entry in waiting.items()}
         while waiting:
-            ready = [n for n, e in waiting.items() if not _names(e.value) & waiting.keys()]
+            ready = [name for name in waiting if named[name].isdisjoint(waiting)]
             if not ready:
                 self._fail_cycle(waiting)
                 break
@@ -315,9 +318,7 @@ def _names(written: object) -> frozenset[str]:
 
 def _words_of(written: object) -> Iterator[str]:
     if isinstance(written, str):
-        yield from (
-            written.replace("(", " ").replace(")", " ").replace("+", " ").replace("&", " ").split()
-        )
+        yield from (word.lstrip("-") for word in _SIGNS.sub(" ", written).split())
     elif isinstance(written, list):
         for item in written:
             yield from _words_of(item)

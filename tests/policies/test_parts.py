@@ -1,7 +1,7 @@
 import pytest
 
 from policies.model import Hedge
-from tests.policies.samples import errors, loaded
+from tests.policies.samples import TENANT, errors, loaded
 
 
 def test_an_attribute_only_records_carry_is_declared_by_them() -> None:
@@ -81,3 +81,19 @@ def test_a_model_hedges_when_it_says_so() -> None:
     assert policy.models["m"].hedge == Hedge(0.5, 0.1)
     assert policy.models["n"].hedge == Hedge(None, 0.05)
     assert policy.models["o"].hedge is None
+
+
+@pytest.mark.parametrize("text", ["EU -far", "EU - far", "(EU -far)", "EU - (far)", "EU &far"])
+def test_a_boundary_may_stand_before_those_it_names(text: str) -> None:
+    boundaries = f"boundaries: {{a: {{plus: ['{text}']}}, far: {{plus: [DE]}}}}\n"
+    names = loaded(boundaries + TENANT).boundaries
+    germany = names["far"].values[0]
+    a = names["a"].values[0]
+    assert (a & germany).is_empty != ("&" in text)
+    assert not a.is_empty
+
+
+def test_a_long_chain_of_boundaries_is_read() -> None:
+    links = "".join(f"  b{n}: {{plus: [b{n + 1}]}}\n" for n in range(400))
+    names = loaded(f"boundaries:\n{links}  b400: {{plus: [EU]}}\n{TENANT}").boundaries
+    assert names["b0"] == names["b400"]
