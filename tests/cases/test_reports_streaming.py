@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from regions.health import Sign
 from router.simulator.faults import Fault, Kind
 from tests.cases.built import BEDROCK, built, entries, outcomes
 from tests.router.house import KEYS, Plan, house
@@ -349,6 +350,8 @@ async def test_streaming_bedrock_is_no_exception(tmp_path: Path) -> None:
         return stream(event(content="hello"), DONE)
 
     async with built(tmp_path, script) as world:
+        live = world.router.live
+        live.health.observe("fra", Sign.LOAD, live.loop_time())  # else the own one is cheaper
         done = await world.ask("eu", model="claude", stream=True)
         assert done.status == 502  # a managed endpoint may have begun: it is not asked twice
         assert b"data:" not in done.written
