@@ -6,12 +6,13 @@ from random import Random
 import orjson
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
 from router.audit.disk import LocalDisk
 from router.audit.entry import Entry
 from router.audit.layout import Folder
 from router.audit.note import Signer, load_signer, parse_checkpoint
-from router.audit.receipt import Receipt
+from router.audit.receipt import Receipt, parse_receipt
 from router.audit.roster import append_roster, read_roster
 from router.audit.tree import leaf_hash
 from router.audit.verdict import Verdict
@@ -291,3 +292,35 @@ def test_a_receipt_that_was_made_up_accuses_itself(gallery: Gallery) -> None:
     ).all_findings
     assert found.fault == "anchor"
     assert "its head fits" in found.detail
+
+
+async def test_a_log_of_the_first_days_is_verified_and_goes_on(tmp_path: Path) -> None:
+    """Written before keys were certified: its file key signed heads and roster by itself. What is
+    in `logs/first.json` was left by a crash, with one request open."""
+    kept = orjson.loads((Path(__file__).parent / "logs" / "first.json").read_bytes())
+    key = Ed25519PrivateKey.from_private_bytes(bytes(range(32)))
+    pem = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    (tmp_path / "log.key").write_bytes(pem)
+    box = LogBox(tmp_path)
+    for name, text in kept["files"].items():
+        path = box.folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+        if path.parent.name == "segments":
+            leaves = map(leaf_hash, text.encode().splitlines())
+            path.with_suffix(".leaves").write_bytes(b"".join(leaves))
+    held = [parse_receipt(orjson.dumps(one)) for one in kept["receipts"]]
+    verdict = verify(box.folder, against=held, public_keys=[box.key])
+    assert verdict.ok, verdict.all_findings
+    assert len(Folder(box.folder).log("eu-1").segments()) > 1
+    box.clock.now += 1000
+    held += await box.refill(2)
+    after = verify(box.folder, against=held, public_keys=[box.key])
+    assert after.ok, after.all_findings
+    index = held[0].index
+    (segment, *_) = Folder(box.folder).log("eu-1").segments()
+    lines = segment.path.read_bytes().split(b"\n")
+    lines[index] = lines[index].replace(b'"score":17', b'"score":71')
+    segment.path.write_bytes(b"\n".join(lines))
+    found = verify(box.folder, against=held, public_keys=[box.key]).all_findings
+    assert min(one.place.index for one in found if one.place.index >= 0) == index
