@@ -34,6 +34,8 @@ _UNDER_WAY: Final = 0.02
 _DOUBT: Final = 0.2
 """A forecast is taken as up to so much longer, by chance: routers that see one queue grow don't
 all leave it, nor all come to the next, in the same moment."""
+_MARGIN: Final = 0.5
+"""Of the time aimed at, what a forecast may take: it errs, and the queue grows meanwhile."""
 _STEP: Final = 0.025
 """Seconds by which one endpoint must be nearer than another for that to count."""
 
@@ -115,8 +117,8 @@ class Balance:
         soon = self.paces.expect(endpoint, best.load + prompt) * (1 + _DOUBT * self.random())
         return Condition(
             best.standing, best.load, best.retry_in, best.full,
-            soon > self.snapshot().config.router.limits.target, self._costs.get(endpoint, 0.0),
-            int(self.paces.floor(endpoint) / _STEP), soon,
+            soon > _MARGIN * self.snapshot().config.router.limits.target,
+            self._costs.get(endpoint, 0.0), self._near(endpoint, soon), soon,
         )  # fmt: skip
 
     def even(self, endpoint: str, keys: Sequence[str]) -> bool:
@@ -147,15 +149,23 @@ class Balance:
             soon = floor + pace * (load + prompt)
             if soon:
                 soon *= 1 + _DOUBT * self.random()
-            late = soon > target
-            first = (0.0, soon) if late else (self._costs.get(endpoint, 0.0), int(floor / _STEP))
-            found.append((late, *first, load))
+            late = soon > _MARGIN * target
+            near = soon if late else self._near(endpoint, soon)
+            found.append((late, 0.0 if late else self._costs.get(endpoint, 0.0), near, load))
         return found
 
     def _theirs(self, key: str, foreign: float, pressure: float) -> float:
-        # Of those that wait we know how many, not whose.
-        part = max(_UNDER_WAY, 1 - 1 / pressure if pressure > 1 else 0.0)
+        # How far they are isn't told: as far as our own, if they don't even wait.
+        waiting = 1 - 1 / pressure if pressure > 1 else 0.0
+        part = max(_UNDER_WAY, self.inflight.unread, waiting)
         return foreign * self._mean(key) * part
+
+    def _near(self, endpoint: str, soon: float) -> int:
+        """How far an endpoint is, in steps of what is foretold; 0 at home, and while unknown."""
+        snapshot = self.snapshot()
+        known = snapshot.policy.endpoints.get(endpoint)
+        home = known is not None and known.source == snapshot.region
+        return 0 if home or not self.paces.floor(endpoint) else 1 + int(soon / _STEP)
 
     def _seats(self, endpoint: str, keys: Iterable[str]) -> list[Seat]:
         capacity, now = self._capacity(endpoint), self.loop_time()

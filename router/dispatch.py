@@ -45,6 +45,8 @@ from router.types import Arrival, Attempt, Candidacy, Plan
 from router.vetoes import VetoBoard
 
 ANSWER_LIMIT: Final = 64 << 20
+HERE: Final = 2
+"""Replicas of one endpoint that a request asks, while there is another endpoint in its plan."""
 ERROR_TIME: Final = 2.0
 """Seconds for the body of an error: the next endpoint waits for it."""
 
@@ -150,7 +152,10 @@ class Dispatcher:
         """Ask the replicas of one endpoint, best first."""
         name = candidacy.endpoint.name
         kept = run.plan.admitted.lease.replica
-        for replica in self.in_turn(run.arrival.snapshot, name, kept):
+        only = candidacy is run.plan.ranked.order[-1]
+        for number, replica in enumerate(self.in_turn(run.arrival.snapshot, name, kept)):
+            if number >= HERE and not only:
+                return None  # the whole place may be gone: the next one gets the other attempts
             if replica in run.asked:
                 continue  # beside another one
             if not self._may_go_on(run):

@@ -20,13 +20,23 @@ class InFlight:
     `on_open` with a request whose first token came, and the seconds since it was counted.
     """
 
-    __slots__ = ("_prompts", "_requests", "_tokens", "_work", "on_leave", "on_open")
+    __slots__ = (
+        "_prompts",
+        "_requests",
+        "_tokens",
+        "_total",
+        "_unread",
+        "_work",
+        "on_leave",
+        "on_open",
+    )
 
     def __init__(self) -> None:
         self._tokens: dict[str, int] = {}
         self._requests: dict[str, int] = {}
         self._prompts: dict[str, int] = {}
         self._work: dict[str, tuple[float, float]] = {}
+        self._total = self._unread = 0
         self.on_leave: Callable[[], None] | None = None
         self.on_open: Callable[[Held, float], None] | None = None
 
@@ -46,6 +56,11 @@ class InFlight:
         work, at = self._work[key]
         return min(prompts, max(0.0, work - (now - at) * rate))
 
+    @property
+    def unread(self) -> float:
+        """Which share of all tokens in flight are prompts whose answers have not begun."""
+        return self._unread / self._total if self._total else 0.0
+
     def requests(self, key: str) -> int:
         """Requests in flight at a replica."""
         return self._requests.get(key, 0)
@@ -62,6 +77,8 @@ class InFlight:
         tokens = max(1, tokens)
         ahead = self.work(key, now, rate) + prompt
         self._work[key] = ahead, now
+        self._total += tokens
+        self._unread += prompt
         self._prompts[key] = self._prompts.get(key, 0) + prompt
         self._tokens[key] = self._tokens.get(key, 0) + tokens
         self._requests[key] = self._requests.get(key, 0) + 1
@@ -70,9 +87,11 @@ class InFlight:
     def computed(self, key: str, prompt: int) -> None:
         """An answer began, or will not: its prompt is no work any more."""
         self._prompts[key] -= prompt
+        self._unread -= prompt
 
     def leave(self, key: str, tokens: int) -> None:
         """Take a request's tokens off a replica."""
+        self._total -= tokens
         left = self._requests[key] - 1
         if left > 0:
             self._requests[key] = left

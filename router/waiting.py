@@ -110,6 +110,7 @@ class WaitingRoom(Generic[T]):
     _clock: float = 0.0
     _count: int = 0
     _rate: _Rate = field(default_factory=_Rate)
+    _promised: float = 0.0
     _timer: asyncio.TimerHandle | None = None
 
     def __len__(self) -> int:
@@ -181,10 +182,18 @@ class WaitingRoom(Generic[T]):
             raise NoRoom("too many requests wait already", self.retry_after())
 
     def retry_after(self) -> float:
-        """Seconds until everybody who waits now has probably had room: 1 to 60."""
-        rate = self._rate.now(self.loop_time())
-        expected = (len(self) + 1) / rate if rate > 0 else 1.0
-        return min(LONGEST, max(1.0, expected))
+        """When to come again, 1 to 60 s: after all who wait, and all who were told so before.
+
+        Each of those told gets a moment of its own, one after the other as room comes free:
+        together they come no quicker than they can be taken.
+        """
+        now = self.loop_time()
+        rate = self._rate.now(now)
+        if rate <= 0:
+            return 1.0
+        after = max(self._promised, now + len(self) / rate) + 1 / rate
+        self._promised = min(after, now + LONGEST)
+        return max(1.0, self._promised - now)
 
     def wake(self) -> None:
         """Room may have come free: give it to whose turn it is, until there is no more."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from router.cli import simulate_run
 from router.cli.failing import failing
 from router.cli.shown import json_option, print_json, print_table
 
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
 @click.group("simulate")
 def command() -> None:
     """Run a simulated fleet or a simulation."""
+
+
+command.add_command(simulate_run.command)
 
 
 @command.command("fleet")

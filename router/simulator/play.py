@@ -13,8 +13,10 @@ import asyncio
 import random
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 
 from regions.health import Sign
+from router.dispatch import HERE
 from router.load import Held
 from router.placing import Placed, Wish
 from router.selection import PreferConflict
@@ -136,7 +138,9 @@ class Flight(Ended):
         kept = None if placed.held is None else placed.held.key
         for candidacy in placed.order:
             name = candidacy.endpoint.name
-            for key in self.station.balance.in_turn(self.station.snapshot, name, kept):
+            keys = self.station.balance.in_turn(self.station.snapshot, name, kept)
+            most = None if candidacy is placed.order[-1] else HERE
+            for key in islice(keys, most):
                 yield candidacy, key
 
     def _next(self, failed: Sign | None) -> None:
@@ -204,6 +208,7 @@ class Flight(Ended):
 
     def _whole(self) -> None:
         stage = self.stage
+        stage.tally.lasted.add(stage.loop.time() - self.came)
         self.station.balance.lengths.learn(MODEL, self.ask.tenant, self.ask.output)
         stage.tally.whole(self.ask, stage.fleet.at[self.key], stage.loop.time())
         self._closed()
@@ -230,7 +235,16 @@ class Played:
 
 
 def play(scenario: Scenario, trace: Trace, conduct: Conduct | None = None) -> Played:
-    """Replay a load; equal arguments give equal results."""
+    """Replay a load; equal arguments give equal results.
+
+    Raises:
+        ValueError: an engine could never hold one of its requests.
+    """
+    for spec in {ground.engine for ground in scenario.grounds}:
+        most = min(spec.context, spec.kv_blocks * spec.block_size)
+        largest = max((ask.prompt + ask.output for ask in trace.asks), default=0)
+        if largest > most:
+            raise ValueError(f"{largest} tokens, where {most} are the most")
     return run(_Play(scenario, trace, conduct or Conduct()).go())
 
 

@@ -24,6 +24,7 @@ class Tally:
 
     Attributes:
         target: seconds to the first token that make an answer good.
+        waited: in the waiting room; `lasted` to the end of a whole answer.
         queueing: time to the first token without the prompt's own cold prefill.
         good: answers whose first token came within the target, by tenant.
         asked, refused: requests, and those told to come again, by tenant.
@@ -37,6 +38,7 @@ class Tally:
     ttft: Spread = field(default_factory=Spread)
     queueing: Spread = field(default_factory=Spread)
     waited: Spread = field(default_factory=Spread)
+    lasted: Spread = field(default_factory=Spread)
     answers: int = 0
     broken: int = 0
     lost: int = 0

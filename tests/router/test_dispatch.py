@@ -13,6 +13,7 @@ from router.audit.layout import Folder
 from router.audit.reading import LogReader, Shown
 from router.transport.messages import Fate, GarbledAnswer
 from router.vetoes import Vetoes
+from tests.router.crowd import crowd
 from tests.router.scripted import (
     DONE,
     JSON,
@@ -253,3 +254,15 @@ async def test_the_log_is_down_nothing_is_sent(tmp_path: Path) -> None:
         assert (done.status, done.code) == (503, "log_unavailable")
         assert world.transport.sent == []
         world.router.live.log._failure = ""
+
+
+async def test_a_place_that_is_gone_leaves_attempts_for_the_next(tmp_path: Path) -> None:
+    def script(host: str, number: int) -> Reply | Exception:
+        return refused() if host.startswith("fra1") else answer()
+
+    async with scripted(tmp_path, script) as world:
+        crowd(world, "fra1", 6)
+        done = await world.ask()
+        assert (done.status, done.sent["x-domicile-endpoint"]) == (200, "par1")
+        assert [one.origin.host for one in world.transport.sent][:2] != ["par1", "par1"]
+        assert len(world.transport.sent) == 3

@@ -2,6 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+
+import httpx
 import pytest
 
 from router.config import Limits
@@ -9,8 +16,11 @@ from router.simulator.play import Played, play
 from router.simulator.scenario import Scenario, grounds
 from router.simulator.station import Conduct, Outage
 from router.simulator.strategies import STRATEGIES
+from router.simulator.tally import shares
 from router.simulator.timing import EngineSpec
-from router.simulator.traces import Ask, Days, Trace, days
+from router.simulator.traces import Ask, Days, Trace, days, ideal_hits
+from tests.router.house import KEYS, house
+from tests.router.house import Plan as Houses
 
 ENGINE = EngineSpec(max_num_seqs=8, prefill_rate=4000.0, kv_blocks=512, block_size=64)
 TALK = [(400, 30), (900, 60), (200, 15)]
@@ -88,3 +98,142 @@ def test_too_much_is_refused_with_a_time_and_may_come_again() -> None:
     assert played.result.answers + played.result.refused == played.result.requests
     patient = play(scenario, trace, Conduct(again=3))
     assert patient.tally.told >= patient.tally.came_back > 0
+
+
+def test_a_request_that_no_engine_can_hold_is_refused_before() -> None:
+    with pytest.raises(ValueError, match="50010 tokens, where 32768"):
+        play(one(1), Trace((Ask(0.0, 50_000, 10, (), "self:fra1", "any"),)))
+
+
+def conversations(count: int, turns: int) -> Trace:
+    """Talks that grow by each turn, all behind one system prompt; blocks of 64 tokens."""
+    asks = []
+    for talk in range(count):
+        blocks: tuple[int, ...] = (0,)
+        for turn in range(turns):
+            blocks += tuple(1 + (talk * turns + turn) * 100 + n for n in range(6))
+            at = talk * 0.5 + turn * (2.5 + talk % 7 * 0.2)
+            asks.append(Ask(at, len(blocks) * 64 + 9, 12, blocks, "self:fra1", "any"))
+    return Trace(tuple(sorted(asks, key=lambda ask: ask.at)), 64)
+
+
+def test_caches_are_used_and_nobody_waits_for_them() -> None:
+    trace = conversations(60, 6)
+    found = {name: play(one(4), trace, Conduct(name)).result for name in ("ours", "round-robin")}
+    ideal = ideal_hits(trace.asks, 64, 4 * ENGINE.kv_blocks)
+    assert ideal > 0.4
+    assert found["ours"].hit_rate >= 0.9 * ideal
+    assert found["round-robin"].hit_rate < 0.75 * ideal
+    assert found["ours"].queueing_p99 <= found["round-robin"].queueing_p99 / 1.5
+
+
+def test_three_times_too_much_keeps_the_goodput_and_the_weights() -> None:
+    limits = Limits.model_validate({"queue": "1s", "waiting": 64})
+    weights = {"gold": 2, "silver": 1, "bronze": 1}
+
+    def at(rate: float) -> Played:
+        names = tuple(weights)
+        asks = load(rate, 60, "self:fra1").asks
+        shared = (replace(ask, tenant=names[n % 3]) for n, ask in enumerate(asks))
+        settings = {"capacity_requests": "8"}
+        scenario = one(2, limits=limits, settings=settings, weights=weights)
+        return play(scenario, Trace(tuple(shared)))
+
+    peak = max(at(rate).result.goodput for rate in (8, 12, 16))
+    flood = at(48)
+    assert flood.result.refused > flood.result.answers
+    assert flood.result.goodput >= 0.9 * peak
+    assert flood.tally.good.total() >= 0.97 * flood.tally.ttft.count
+    got = shares(flood.tally.tokens)
+    for name, weight in weights.items():
+        assert got[name] >= weight / 4 - 0.05
+
+
+def test_who_comes_again_as_told_is_taken() -> None:
+    limits = Limits.model_validate({"queue": "1s", "waiting": 32})
+    storm, calm = load(40, 20, "self:fra1").asks, load(1, 100, "self:fra1").asks
+    trace = Trace((*storm, *(replace(ask, at=ask.at + 20) for ask in calm)))
+    scenario = one(2, limits=limits, settings={"capacity_requests": "8"})
+    played = play(scenario, trace, Conduct(again=1))
+    assert played.tally.told > 200
+    assert played.tally.came_back >= 0.5 * played.tally.told
+
+
+def test_regions_together_need_less_than_each_for_itself() -> None:
+    regions = ("self:fra1", "self:iad1", "self:nrt1")
+    trace = load(5, 90, *regions, bound=0.2)
+
+    def good(size: int, spill: bool) -> float:
+        scenario = Scenario(grounds([f"{region}={size}" for region in regions], ENGINE))
+        found = play(scenario, trace, Conduct(spill=spill)).result
+        assert found.outside == 0
+        return found.good
+
+    together, alone = good(1, spill=True), good(1, spill=False)
+    assert together > alone + 0.02
+
+
+SLOWLY = 0.1
+"""Engine seconds per second: slow enough that a busy machine's own time hardly counts."""
+
+
+async def worst_lag() -> float:
+    """Until it is cancelled, the longest that the loop kept a sleeper waiting."""
+    loop, worst = asyncio.get_running_loop(), 0.0
+    with suppress(asyncio.CancelledError):
+        while True:
+            due = loop.time() + 0.01
+            await asyncio.sleep(0.01)
+            worst = max(worst, loop.time() - due)
+    return worst
+
+
+async def asked(client: httpx.AsyncClient, at: float, number: int) -> tuple[Ask, float]:
+    """One streamed request at its time: what it was, and the seconds to its first content."""
+    loop = asyncio.get_running_loop()
+    await asyncio.sleep(at)
+    body = {
+        "model": "assistant", "stream": True, "stream_options": {"include_usage": True},
+        "max_tokens": 10 + number % 7,
+        "messages": [{"role": "user", "content": f"{number} question " * (60 + number % 5 * 40)}],
+    }  # fmt: skip
+    began, first = loop.time(), 0.0
+    usage: dict[str, int] = {}
+    async with client.stream("POST", "/v1/chat/completions", json=body) as answer:
+        async for line in answer.aiter_lines():
+            if not line.startswith("data: {"):
+                continue
+            event = json.loads(line[6:])
+            usage = event.get("usage") or usage
+            if not first and event["choices"] and event["choices"][0]["delta"].get("content"):
+                first = loop.time() - began
+    ask = Ask(at, usage["prompt_tokens"], usage["completion_tokens"], (), "self:fra1", "any")
+    return ask, first
+
+
+async def test_it_agrees_with_the_router_over_a_fleet_on_this_machine(tmp_path: Path) -> None:
+    """The real thing, over HTTP and on the clock, against the same load in virtual time."""
+    async with house(tmp_path, Houses(regions=("self:fra1",))) as real:
+        for replica in real.fleet:
+            replica._pacer._speed = SLOWLY
+        headers = {"authorization": f"Bearer {KEYS['eu']}"}
+        async with httpx.AsyncClient(base_url=real.url, headers=headers, timeout=60) as client:
+            lag = asyncio.create_task(worst_lag())
+            found = await asyncio.gather(*(asked(client, n * 0.6, n) for n in range(14)))
+            lag.cancel()
+    if await lag > 0.15:
+        pytest.skip("this machine is too busy to be compared with")
+    spec = EngineSpec()
+    slow = replace(
+        spec, prefill_rate=spec.prefill_rate * SLOWLY, step_floor=spec.step_floor / SLOWLY,
+        per_sequence=spec.per_sequence / SLOWLY,
+    )  # fmt: skip
+    scenario = Scenario(grounds(["self:fra1=1"], slow))
+    # Its own event loop: on a thread, for this one runs.
+    trace = Trace(tuple(sorted((ask for ask, _ in found), key=lambda ask: ask.at)))
+    played = await asyncio.to_thread(play, scenario, trace)
+    seconds = sorted(first for _, first in found)
+    assert played.result.answers == len(found)
+    for share in (0.5, 0.9):
+        truth = seconds[round(share * len(seconds)) - 1]
+        assert played.tally.ttft.at(share) == pytest.approx(truth, rel=0.25, abs=0.15)
