@@ -97,7 +97,7 @@ class HealthBook:
         record = self._records.get(key)
         if sign is Sign.OK:
             if record is not None:
-                self._recover(record, now)
+                self._recover(key, record, now)
             return
         if record is None:
             record = self._records[key] = _Record()
@@ -178,11 +178,22 @@ class HealthBook:
 
     # ----------------------------------------------------------------------------------
 
-    def _recover(self, record: _Record, now: float) -> None:
+    def _recover(self, key: str, record: _Record, now: float) -> None:
         if record.marks:
             record.recovered = now
+            self._hasten(key, now)
         record.ill = record.marks = 0
         record.marked_until = record.trial_until = 0.0
+
+    def _hasten(self, key: str, now: float) -> None:
+        """One of a place's replicas is well again: its others are tried now, not by and by.
+
+        Else the first to come back gets all that belongs there, until their marks end too.
+        """
+        endpoint, slash, _ = key.partition("/")
+        for other, record in self._records.items() if slash else ():
+            if record.marked_until > now and other.startswith(endpoint + slash):
+                record.marked_until = now
 
     def _load(self, record: _Record, now: float, retry_after: float | None) -> None:
         record.trial_until = 0.0

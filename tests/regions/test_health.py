@@ -132,3 +132,17 @@ def test_a_burst_that_fails_together_is_one_failure() -> None:
     book.observe("a", Sign.DEAD, 11.1)  # the trial failed: the next lease is twice as long
     assert book.standing("a", 13.0) is Standing.MARKED
     assert book.standing("a", 13.2) is Standing.TRIAL
+
+
+def test_the_first_that_is_well_again_has_its_place_s_others_tried() -> None:
+    book = HealthBook()
+    for key in ("a/1", "a/2", "ab/1", "b"):
+        for at in (0.0, 1.5, 5.0):
+            book.observe(key, Sign.DEAD, at)
+    book.start("a/1", 9.5)
+    assert book.standing("a/2", 8.5) is Standing.MARKED
+    book.observe("a/1", Sign.OK, 8.6)
+    found = {key: book.standing(key, 8.6) for key in ("a/1", "a/2", "ab/1", "b")}
+    assert found == {
+        "a/1": Standing.GOOD, "a/2": Standing.TRIAL, "ab/1": Standing.MARKED, "b": Standing.MARKED,
+    }  # fmt: skip
