@@ -157,9 +157,7 @@ class Pipeline:
                     return observed
         finally:
             admitted.lease.close()
-        raise RequestError(
-            "decided_again", "the policy changed while this request ran; send it again"
-        )
+        raise RequestError("decided_again", "the policy changed meanwhile; send it again")
 
     async def _once(self, admitted: Admitted, turn: int) -> Observed | None:
         steps = self._steps
