@@ -24,7 +24,7 @@ import orjson
 from router.audit.certificate import Signing
 from router.audit.disk import Disk
 from router.audit.entry import Entry
-from router.audit.errors import LogDamaged, LogLocked, NoteInvalid
+from router.audit.errors import LogDamaged, LogLocked, NoteInvalid, OpeningsDamaged
 from router.audit.layout import Folder, LogFolder, complete_lines
 from router.audit.log import AuditLog
 from router.audit.note import Checkpoint, PublicKey, parse_checkpoint
@@ -54,8 +54,8 @@ async def adopt(
     """Take over every orphaned log beside the one of `settings`.
 
     Raises:
-        LogDamaged: the roster can't be read. LogUnavailable, KeyUnavailable, OSError: one could
-            not be taken over now; ask again.
+        LogDamaged: the roster, or what opens a log, can't be read. LogUnavailable,
+            KeyUnavailable, OSError: one could not be taken over now; ask again.
     """
     now = clock()
     found = await asyncio.to_thread(lambda: list(orphans(settings, now)))
@@ -82,12 +82,16 @@ async def _taken(
     entropy: Callable[[int], bytes],
     disk: Disk,
 ) -> Adopted | None:
-    """1 to 3; None when somebody else has it."""
+    """1 to 3; None when somebody else has it, or had it meanwhile."""
+    if log not in await asyncio.to_thread(lambda: list(orphans(settings, clock()))):
+        return None
     own = replace(settings, log_id=log)
     try:
         opened = await AuditLog.open(own, clock=clock, entropy=entropy, disk=disk)
     except LogLocked:
         return None
+    except OpeningsDamaged:
+        raise  # what opens a log is no evidence: the log may be whole, and isn't given up for that
     except LogDamaged as error:
         return await asyncio.to_thread(_given_up, own, clock(), entropy, disk, str(error))
     now = max(clock(), opened.newest_time())

@@ -6,6 +6,7 @@ AuditError
 ├── LogLocked         another process holds this log
 ├── KeyUnavailable    nothing can be signed: the lasting key does not answer, or not as it should
 ├── LogDamaged        what is on disk contradicts what was signed; run `audit verify`
+│   └── OpeningsDamaged   only the side file of what opens it can't be read
 └── NoteInvalid       a checkpoint, key or receipt text cannot be read
 """
 
@@ -28,6 +29,10 @@ class LogLocked(AuditError):
 
 class LogDamaged(AuditError):
     """The files contradict a signed checkpoint or each other. Opening is refused."""
+
+
+class OpeningsDamaged(LogDamaged):
+    """The side file of openings can't be read. The log itself is not concerned."""
 
 
 class NoteInvalid(AuditError):

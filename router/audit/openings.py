@@ -30,7 +30,7 @@ import orjson
 
 from router.audit.disk import Disk
 from router.audit.entry import Json, canonical, keyed_digest, microseconds
-from router.audit.errors import LogDamaged, LogUnavailable
+from router.audit.errors import LogUnavailable, OpeningsDamaged
 from router.audit.layout import complete_lines
 
 KEY_BYTES: Final = 32
@@ -176,14 +176,15 @@ class Openings:
         entropy: Callable[[int], bytes],
         period: float = PERIOD,
     ) -> None:
-        """Read what is there; cut an incomplete last line. Raises LogDamaged, OSError."""
+        """Read what is there; cut an incomplete last line. Raises OpeningsDamaged, OSError."""
         self._path = path
         self._disk = disk
         self._entropy = entropy
         self._period = period
         self._turn = Lock()
-        self._unsynced = False
+        self._unsynced = self._torn = False
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        _sweep(path, disk)
         _mend(path, disk)
         self._current = {one.tenant: one for one in _keys(read(path))}
 
@@ -195,7 +196,7 @@ class Openings:
         return known
 
     def find(self, tenant: str, name: str) -> TenantKey | None:
-        """A tenant's key by its name, if it is kept. Blocks. Raises LogDamaged."""
+        """A tenant's key by its name, if it is kept. Blocks. Raises OpeningsDamaged."""
         current = self._current.get(tenant)
         if current is not None and current.id == name:
             return current
@@ -211,7 +212,8 @@ class Openings:
             return None
         salt = self._entropy(SALT_BYTES)
         made = Opening(tenant, id_, microseconds(now), name, value, salt)
-        self._append(made.line())
+        with self._turn:
+            self._append(made.line())
         return made.commitment
 
     def sync(self) -> None:
@@ -230,16 +232,17 @@ class Openings:
             self._unsynced = False
 
     def covered(self, scope: Scope) -> Erased:
-        """What erasing a scope would erase. Blocks. Raises LogDamaged."""
+        """What erasing a scope would erase. Blocks. Raises OpeningsDamaged."""
         with self._turn:
             return _counted(read(self._path), scope, self._period)
 
     def erase(self, scope: Scope) -> Erased:
-        """Erase for good what a scope covers. Blocks. Raises LogDamaged, OSError."""
+        """Erase for good what a scope covers. Blocks. Raises OpeningsDamaged, OSError."""
         with self._turn:
             lines = read(self._path)
             erased = _counted(lines, scope, self._period)
             left = [one for one in lines if not scope.covers(one, self._period)]
+            _sweep(self._path, self._disk)
             self._disk.replace(self._path, b"".join(canonical(one.line()) + b"\n" for one in left))
             self._current = {one.tenant: one for one in _keys(left)}
             self._unsynced = False
@@ -248,21 +251,24 @@ class Openings:
     def _new(self, tenant: str, now: float) -> TenantKey:
         name = text(self._entropy(NAME_BYTES))
         key = TenantKey(tenant, name, microseconds(now), self._entropy(KEY_BYTES))
-        self._append(key.line())
-        self._current[tenant] = key
+        with self._turn:  # kept and used are one: what an erasure takes is not used on
+            self._append(key.line())
+            self._current[tenant] = key
         return key
 
     def _append(self, line: dict[str, Json]) -> None:
-        with self._turn:
+        try:
+            if self._torn:
+                _mend(self._path, self._disk)
+            self._torn = True  # until the line is whole: a full disk takes half of one
+            fd = self._disk.open(self._path)
             try:
-                fd = self._disk.open(self._path)
-                try:
-                    self._disk.write(fd, canonical(line) + b"\n")
-                finally:
-                    self._disk.close(fd)
-            except OSError as error:
-                raise LogUnavailable(f"can't keep what opens the log: {error}") from error
-            self._unsynced = True
+                self._disk.write(fd, canonical(line) + b"\n")
+            finally:
+                self._disk.close(fd)
+        except OSError as error:
+            raise LogUnavailable(f"can't keep what opens the log: {error}") from error
+        self._torn, self._unsynced = False, True
 
 
 def content(key: bytes, raw: bytes) -> str:
@@ -276,7 +282,7 @@ def commitment(salt: bytes, name: str, value: str) -> str:
 
 
 def read(path: Path) -> list[TenantKey | Opening]:
-    """The complete lines of a side file. Raises LogDamaged with the line's number."""
+    """The complete lines of a side file. Raises OpeningsDamaged with the line's number."""
     raws = complete_lines(path.read_bytes())[0] if path.exists() else []
     return [_parsed(path, number, raw) for number, raw in enumerate(raws, 1)]
 
@@ -295,6 +301,12 @@ def _counted(lines: list[TenantKey | Opening], scope: Scope, period: float) -> E
     keys = sum(1 for _ in _keys(gone))
     concerned = [one for one in _keys(lines) if scope.tenant in (None, one.tenant)]
     return Erased(keys, len(gone) - keys, len(concerned) - keys)
+
+
+def _sweep(path: Path, disk: Disk) -> None:
+    """Remove what an erasure that broke off was writing: it holds what a later one erases."""
+    for draft in path.parent.glob(f".{path.name}.*.draft"):
+        disk.remove(draft)
 
 
 def _mend(path: Path, disk: Disk) -> None:
@@ -320,7 +332,7 @@ def _parsed(path: Path, number: int, raw: bytes) -> TenantKey | Opening:
             _bytes(value["salt"], SALT_BYTES),
         )
     except (ValueError, KeyError, TypeError) as error:
-        raise LogDamaged(
+        raise OpeningsDamaged(
             f"`{path}` line {number} can't be read ({error}); take the line out to go on without it"
         ) from error
 

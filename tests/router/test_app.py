@@ -9,6 +9,8 @@ from pathlib import Path
 import httpx
 import pytest
 
+from router.audit.layout import Folder
+from router.audit.openings import Opening, read
 from router.audit.verify import verify
 from router.config import Peer
 from router.simulator.faults import Fault, Kind
@@ -109,9 +111,17 @@ async def test_the_log_verifies_and_holds_no_prompt(tmp_path: Path) -> None:
         found.fleet["fra1"].fail(Fault(Kind.STATUS, status=400, error=canary))
         await ask(found, body=body, **{"x-request-id": canary, "user-agent": canary})
     assert verify(tmp_path / "log").ok
-    for path in (tmp_path / "log").rglob("*"):
-        if path.is_file():
-            assert canary.encode() not in path.read_bytes()
+    side = Folder(tmp_path / "log").log("eu-1").openings
+    files = [path for path in (tmp_path / "log").rglob("*") if path.is_file()]
+    assert side in files
+    for path in files:
+        assert path == side or canary.encode() not in path.read_bytes()
+    # Beside the log, to be erased: the name of a model that nobody serves, and nothing else.
+    told = [one for one in read(side) if canary in str(one)]
+    assert [(one.name, one.value) for one in told if isinstance(one, Opening)] == [
+        ("model", canary)
+    ]
+    assert side.read_bytes().count(canary.encode()) == 1
 
 
 async def test_unknown_model(running: House) -> None:

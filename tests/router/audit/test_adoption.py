@@ -8,8 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from router.audit import adoption
 from router.audit.adoption import SILENT, Adopted, adopt, last_good, orphans
 from router.audit.commands import run_show
+from router.audit.errors import OpeningsDamaged
 from router.audit.layout import Folder
 from router.audit.note import create_signing_key, parse_checkpoint
 from router.audit.roster import read_roster
@@ -143,3 +145,30 @@ async def test_silence_without_a_stop_is_a_named_gap(box: LogBox) -> None:
     assert verdict.ok
     (gap,) = (one for one in verdict.notices if one.startswith("gap"))
     assert gap.startswith("gap: eu-2: it never stopped, and has nothing of the last 4")
+
+
+async def test_a_log_whose_openings_are_damaged_is_not_given_up(box: LogBox) -> None:
+    await orphan(box)
+    side = Folder(box.folder).log("eu-2").openings
+    side.parent.mkdir(parents=True, exist_ok=True)
+    side.write_bytes(b"nonsense\n")
+    box.clock.now += SILENT + 1
+    with pytest.raises(OpeningsDamaged, match="line 1"):
+        await taken(box)
+    assert "lost" not in dict(events(box)).values()
+    side.unlink()
+    assert [(one.log, one.lost) for one in await taken(box)] == [("eu-2", "")]
+
+
+async def test_a_peer_that_comes_too_late_takes_nothing_over_again(
+    box: LogBox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await orphan(box)
+    box.clock.now += SILENT + 1
+    seen = iter([["eu-2"]])  # what it saw before another peer was at it
+    assert [one.log for one in await taken(box)] == ["eu-2"]
+    monkeypatch.setattr(
+        adoption, "orphans", lambda settings, now: next(seen, None) or orphans(settings, now)
+    )
+    assert await taken(box, "eu-3") == []
+    assert [event for log, event in events(box) if log == "eu-2"] == ["start", "start", "stop"]

@@ -3,8 +3,10 @@
 import errno
 import hmac
 import stat
+from collections.abc import Callable
 from pathlib import Path
 from random import Random
+from threading import Lock
 
 import pytest
 
@@ -186,3 +188,53 @@ def test_sync_is_asked_of_the_disk_once_per_change(side: Box) -> None:
     openings.sync()
     openings.sync()
     assert side.disk.calls.count("sync") == 1
+
+
+def test_half_a_line_on_a_full_disk_spoils_no_later_one(side: Box) -> None:
+    openings = side.open()
+    openings.key("clinic", START)
+    side.disk.fault, side.disk.torn = fails("write", errno.ENOSPC), 0.5
+    for _ in range(2):
+        with pytest.raises(LogUnavailable):
+            openings.key("games", START)
+    side.disk.fault = lambda _name, _number: None
+    key = openings.key("games", START)
+    assert side.open().key("games", START) == key
+    assert [one.tenant for one in keys(side)] == ["clinic", "games"]
+
+
+def test_an_erasure_that_broke_off_leaves_no_copy_for_the_next(side: Box) -> None:
+    openings = side.open()
+    fill(openings)
+    draft = side.path.with_name(f".{side.path.name}.4711.draft")  # of a process that was killed
+    for erasing in (lambda: openings.erase(Scope(tenant="clinic")), lambda: side.open()):
+        draft.write_bytes(side.path.read_bytes())
+        erasing()
+        assert not draft.exists()
+
+
+class Turn:
+    """The side file's lock; `after` happens as soon as it is free again."""
+
+    def __init__(self, after: Callable[[], object]) -> None:
+        self._lock = Lock()
+        self._after = iter([after])
+
+    def __enter__(self) -> None:
+        self._lock.acquire()
+
+    def __exit__(self, *_: object) -> None:
+        self._lock.release()
+        for after in self._after:
+            after()
+
+
+def test_a_key_that_is_erased_as_soon_as_it_is_kept_is_used_no_more(
+    side: Box, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    openings = side.open()
+    monkeypatch.setattr(openings, "_turn", Turn(lambda: openings.erase(Scope())))
+    first = openings.key("clinic", START)
+    assert keys(side) == []
+    assert openings.find("clinic", first.id) is None
+    assert openings.key("clinic", START) != first
