@@ -276,10 +276,12 @@ class StateSection(Strict):
     """Shared state for limits; omitted for one process.
 
     `share`: the part of every limit that this process allows alone while Redis is away.
+    `timeout`: how long a reply may take; after that Redis is away for a while.
     """
 
     redis: Secret
     region: str
+    timeout: Annotated[Duration, Field(le=10)] = 0.025
     share: Annotated[float, Field(gt=0, le=1)] = 0.5
 
 

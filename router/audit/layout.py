@@ -46,6 +46,11 @@ class LogFolder:
     path: Path
 
     @property
+    def begun(self) -> bool:
+        """Whether it has a segment."""
+        return any((self.path / "segments").glob("*.jsonl"))
+
+    @property
     def checkpoint(self) -> Path:
         """Newest published checkpoint."""
         return self.path / "checkpoint"

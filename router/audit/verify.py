@@ -78,9 +78,12 @@ class _Verification:
         self._newest: dict[str, int] = {}
 
     def run(self) -> Verdict:
+        # The folder may be growing: a log is there before the roster names it, and is named before
+        # its first segment. So segments are listed before the roster is read, folders after it.
+        begun = [log for log in self._folder.log_ids() if self._folder.log(log).begun]
         self._roster()
         present = self._folder.log_ids()
-        self._missing(present)
+        self._missing(present, begun)
         logs = [self._log(log) for log in present]
         self._silent()
         return Verdict(logs, self._findings, self._notices)
@@ -110,7 +113,7 @@ class _Verification:
             Finding("roster", Place("roster.jsonl", "", number, -1), f"line {number}: {detail}")
         )
 
-    def _missing(self, present: Sequence[str]) -> None:
+    def _missing(self, present: Sequence[str], begun: Sequence[str]) -> None:
         """2."""
         named = {line.log for line in self._lines}
         anchored = {_origin(anchor) for _, anchor in self._anchors}
@@ -121,11 +124,10 @@ class _Verification:
             detail = "an anchor names it" if log in anchored else "the roster names it"
             detail += self._lost(log)
             self._findings.append(Finding("missing_log", Place(log, "", 0, -1), detail))
-        for log in sorted(set(present) - named):
-            if any((self._folder.log(log).path / "segments").glob("*.jsonl")):
-                self._findings.append(
-                    Finding("unlisted_log", Place(log, "", 0, -1), "the roster doesn't name it")
-                )
+        self._findings += (
+            Finding("unlisted_log", Place(log, "", 0, -1), "the roster doesn't name it")
+            for log in sorted(set(begun) - named)
+        )
 
     def _lost(self, log: str) -> str:
         """What the roster says of a log that nobody could recover."""

@@ -38,7 +38,8 @@ def open_ledger(
     if config.state is None:
         return MemoryLedger(clock, 1 / workers)
     client = _redis(config.state, environment, base)
-    return SharedLedger(client, clock, config.state.share / workers)
+    share, timeout = config.state.share / workers, config.state.timeout
+    return SharedLedger(client, clock, share, timeout=timeout)
 
 
 def open_answers(

@@ -13,7 +13,7 @@ from router.audit.entry import Entry
 from router.audit.layout import Folder
 from router.audit.note import Signer, load_signer, parse_checkpoint
 from router.audit.receipt import Receipt, parse_receipt
-from router.audit.roster import append_roster, read_roster
+from router.audit.roster import RosterLine, append_roster, read_roster
 from router.audit.tree import leaf_hash
 from router.audit.verdict import Verdict
 from router.audit.verify import verify
@@ -324,3 +324,23 @@ async def test_a_log_of_the_first_days_is_verified_and_goes_on(tmp_path: Path) -
     segment.path.write_bytes(b"\n".join(lines))
     found = verify(box.folder, against=held, public_keys=[box.key]).all_findings
     assert min(one.place.index for one in found if one.place.index >= 0) == index
+
+
+async def test_a_log_that_begins_while_others_are_read_is_no_finding(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    box = LogBox(tmp_path)
+    await box.refill(1)
+    before = box.copy(tmp_path / "before")
+    await box.refill(1, "us-1")
+
+    def read(folder: Folder) -> tuple[list[RosterLine], int]:
+        """The roster as it is now; then the other log begins."""
+        found = read_roster(folder)
+        shutil.copytree(box.folder, before, dirs_exist_ok=True)
+        return found
+
+    monkeypatch.setattr("router.audit.verify.read_roster", read)
+    verdict = verify(before, public_keys=[box.key])
+    assert len(verdict.logs) == 2
+    assert verdict.ok, verdict.all_findings

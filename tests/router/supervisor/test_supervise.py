@@ -235,7 +235,7 @@ async def test_through_redis_limits_and_keys_are_those_of_one_router(
     async with running(
         tmp_path,
         free_port,
-        state="state: {redis: 'file:redis', region: 'self:fra1'}\n",
+        state="state: {redis: 'file:redis', region: 'self:fra1', timeout: 10s}\n",
         limits="limits: {requests: 12/h}",
     ) as one:
         await one.ready()
