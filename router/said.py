@@ -18,7 +18,7 @@ _KNOWN: Final = frozenset({b"x-domicile-tier", b"x-domicile-session"})
 _RECEIPT: Final = frozenset(
     _OURS + name
     for name in (b"record", b"head", b"region", b"footprint", b"endpoint", b"model", b"attempts",
-                 b"policy", b"home")
+                 b"policy", b"home", b"replayed")
 )  # fmt: skip
 """Headers of our answers; a client that sends them back says nothing with them."""
 
@@ -34,27 +34,8 @@ def said_by_head(known: Authenticated) -> list[Supplied]:
         said += [Supplied(n, tuple(sorted(v)), "tenant") for n, v in tenant.attributes.items()]
     if app is not None:
         said += [Supplied(n, tuple(sorted(v)), "app") for n, v in app.attributes.items()]
-    _refuse_unknown(known.arrival.exchange.head)
     said += _supplied(declared_in_headers(_texts(known.arrival.exchange.head)), "header")
     return said
-
-
-def _refuse_unknown(head: RequestHead) -> None:
-    """A mistyped header of ours must not pass as silence.
-
-    Raises:
-        RequestError: `invalid_header`; it names those that are known, not the one sent.
-    """
-    for name, _ in head.headers:
-        if not name.startswith(_OURS) or name.startswith(_ATTRIBUTE):
-            continue
-        if name not in _KNOWN and name not in _RECEIPT:
-            known = ", ".join(one.decode() for one in sorted(_KNOWN))
-            raise RequestError(
-                "invalid_header",
-                f"a header that begins with `x-domicile-` is not known; there are {known} "
-                "and x-domicile-attr-NAME",
-            )
 
 
 def said_in_body(admitted: Admitted) -> tuple[Supplied, ...]:
@@ -64,8 +45,32 @@ def said_in_body(admitted: Admitted) -> tuple[Supplied, ...]:
 
 
 def attributes_in(head: RequestHead) -> tuple[tuple[bytes, bytes], ...]:
-    """The headers that declare attributes, as they came."""
-    return tuple([pair for pair in head.headers if pair[0].startswith(_ATTRIBUTE)])
+    """The headers that declare attributes, as they came.
+
+    Raises:
+        RequestError: another header of ours is not known; a mistyped one must not pass as silence,
+            for the first request nor for any like it.
+    """
+    found = []
+    for pair in head.headers:
+        name = pair[0]
+        if not name.startswith(_OURS):
+            continue
+        if name.startswith(_ATTRIBUTE):
+            found.append(pair)
+        elif name not in _KNOWN and name not in _RECEIPT:
+            raise _unknown()
+    return tuple(found)
+
+
+def _unknown() -> RequestError:
+    """It names the headers that are known, not the one sent."""
+    known = ", ".join(one.decode() for one in sorted(_KNOWN))
+    return RequestError(
+        "invalid_header",
+        f"a header that begins with `x-domicile-` is not known; there are {known} "
+        "and x-domicile-attr-NAME",
+    )
 
 
 def _supplied(declared: tuple[Declared, ...], source: str) -> Iterator[Supplied]:

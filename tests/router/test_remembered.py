@@ -20,6 +20,7 @@ from router.snapshot import Snapshot
 from router.surfaces.chat import ChatCompletions
 from router.types import Admitted, Authenticated, Purpose
 from tests.router.folders import AT, TWO_CONTINENTS, TWO_RULES, two_continents, write
+from tests.router.scripted import answer, scripted
 
 TRIAL = 1_924_992_000.0  # when `trial` begins to apply, 2031-01-01
 LAPSE = 1_861_920_000.0  # when the clinic's grant loses France, 2029-01-01
@@ -133,3 +134,13 @@ def test_another_snapshot_is_another_memory(snapshot: Snapshot, tmp_path: Path) 
         made = _admitted(shot, Question("clinic", AT, "assistant"), ChatCompletions())
         decided = memory.decided(memory.classified(made, SUITE))
         assert decided.decision.policy_digest == shot.policy.digest
+
+
+async def test_a_mistyped_header_never_passes_as_silence(tmp_path: Path) -> None:
+    """Nor when what is remembered of requests alike could answer it."""
+    typed = [(b"x-domicile-att-data_class", b"health")]
+    async with scripted(tmp_path, lambda host, number: answer()) as world:
+        for _ in range(2):
+            assert (await world.ask()).code == "ok"
+            assert (await world.ask(headers=typed)).code == "invalid_header"
+        assert (await world.ask(headers=[(b"x-domicile-replayed", b"true")])).code == "ok"
