@@ -24,7 +24,7 @@ from router.audit.log import Committed
 from router.errors import RequestError
 from router.framing import Framed, FramedWhole, Passed, framed
 from router.frozen import frozen
-from router.hedging import Hedges, race
+from router.hedging import Hedges, beside_of, race
 from router.load import Held, InFlight
 from router.opening import (
     OpenedStream,
@@ -177,7 +177,10 @@ class Dispatcher:
         """One attempt, and after `wait` seconds another one beside it."""
 
         def beside() -> Coroutine[object, object, Dispatched | None] | None:
-            other = self._other(run, candidacy, replica)
+            try:
+                other = self._other(run, candidacy, replica)
+            except DecideAgain:
+                return None  # which ends no attempt that was made in time
             if other is None or not self.hedges.spend(run.plan, candidacy):
                 return None
             if not self.budget.spend():
@@ -193,15 +196,13 @@ class Dispatcher:
         return replace(found, attempts=tuple(run.attempts))
 
     def _other(self, run: _Run, first: Candidacy, asked: str) -> tuple[Candidacy, str] | None:
-        """Where a second attempt may be made: the next replica of the plan in the same tier."""
+        """Where a second attempt may be made: the next replica of the plan in the same tier, at an
+        endpoint that every `prefer` opens now. The first one has not failed."""
         if self.loop_time() >= run.arrival.deadline:
             return None
         if run.arrival.snapshot.config.router.limits.attempts < 2:
             return None
-        order = run.plan.ranked.order
-        for candidacy in order[order.index(first) :]:
-            if candidacy.tier != first.tier or not is_harmless(run.plan, candidacy.endpoint):
-                continue
+        for candidacy in beside_of(run.plan, first, self._marked(run)):
             if self._vetoed(run, candidacy):
                 continue
             for replica in self.in_turn(run.arrival.snapshot, candidacy.endpoint.name, None):
@@ -209,6 +210,15 @@ class Dispatcher:
                 if replica != asked and standing is not Standing.MARKED:
                     return candidacy, replica
         return None
+
+    def _marked(self, run: _Run) -> set[str]:
+        """Endpoints none of whose replicas is well enough to be asked."""
+        now, targets = self.loop_time(), run.arrival.snapshot.targets
+        return {
+            name
+            for name, keys in targets.items()
+            if all(self.health.standing(key, now) is Standing.MARKED for key in keys)
+        }
 
     def _may_go_on(self, run: _Run) -> bool:
         """1, and 3's budget: whether one more attempt may be made at all."""

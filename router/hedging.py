@@ -11,7 +11,8 @@ relayed; the other is cut off and stands in the outcome as `hedged`: its provide
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from typing import Final, TypeVar
 
@@ -19,6 +20,7 @@ from policies.model import Hedge
 from regions.model import Endpoint
 from router.errors import RequestError
 from router.retrying import RetryBudget, is_harmless
+from router.selection import is_open
 from router.silence import Silence
 from router.types import Candidacy, Plan, Purpose
 
@@ -75,6 +77,23 @@ class Hedges:
         return known
 
 
+def beside_of(plan: Plan, first: Candidacy, marked: AbstractSet[str]) -> Iterator[Candidacy]:
+    """Where a request may run beside its attempt at `first`, in the plan's order: in the same tier,
+    where that does no harm, and where every `prefer` is open though `first` has not failed.
+
+    Args:
+        marked: names of endpoints that are marked bad.
+    """
+    order, eligible = plan.ranked.order, plan.ranked.filtered.eligible
+    turn = order.index(first)
+    out = marked | {one.endpoint.name for one in order[:turn]}
+    for one in order[turn:]:
+        if one.tier != first.tier or not is_harmless(plan, one.endpoint):
+            continue
+        if one is first or is_open(one, eligible, out):
+            yield one
+
+
 async def race(
     first: Coroutine[object, object, T | None],
     wait: float,
@@ -83,19 +102,26 @@ async def race(
 ) -> T | None:
     """What `first` gives, or `second`, asked for after `wait` seconds: the first not to be `None`.
 
-    The other is cancelled and awaited; if it had one all the same, that is given to `lose`. What
-    `first` raises is raised; what `second` raises only when `first` has nothing.
+    The other is cancelled and awaited; if it had one all the same, that is given to `lose`. So is
+    the winner's, when who asked is cancelled before it has it. What `first` raises is raised; what
+    `second` raises only when `first` has nothing.
     """
     one = asyncio.create_task(first)
-    tasks = [one]
+    tasks, found = [one], None
     try:
         await asyncio.wait(tasks, timeout=wait)
         beside = None if one.done() else second()
         if beside is not None:
             tasks.append(asyncio.create_task(beside))
-        return await _winner(tasks)
+        found = await _winner(tasks)
     finally:
-        await _end(tasks, lose)
+        try:
+            await _end(tasks, lose)
+        except asyncio.CancelledError:
+            if found is not None:
+                lose(found)
+            raise
+    return found
 
 
 async def _winner(tasks: list[asyncio.Task[T | None]]) -> T | None:
@@ -121,8 +147,14 @@ async def _winner(tasks: list[asyncio.Task[T | None]]) -> T | None:
 
 async def _end(tasks: list[asyncio.Task[T | None]], lose: Callable[[T], None]) -> None:
     """Cancel whoever still runs; what somebody had all the same is lost."""
-    for task in tasks:
-        task.cancel()
-    for found in await asyncio.gather(*tasks, return_exceptions=True):
-        if found is not None and not isinstance(found, BaseException):
+
+    def lost(task: asyncio.Task[T | None]) -> None:
+        if task.cancelled() or task.exception() is not None:
+            return
+        if (found := task.result()) is not None:
             lose(found)
+
+    for task in tasks:
+        task.add_done_callback(lost)
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from policies.model import Hedge
+from policies.model import Grant, Hedge, Prefer, Rule, Tenant
+from policies.timed import ending
 from router.audit.errors import LogUnavailable
 from router.audit.layout import Folder
 from router.audit.reading import LogReader, Shown
@@ -165,6 +168,66 @@ async def test_a_vetoed_endpoint_is_no_second_choice(tmp_path: Path) -> None:
         await never_hedged(world, lambda: world.ask(stream=True))
 
 
+def preferring(world: Scripted, spill: bool = False) -> None:
+    """Germany first, and the rest when it gives nothing."""
+    live = world.router.live
+    policy = live.snapshot.policy
+    sets = (policy.atlas.country("DE"), policy.atlas.worldwide())
+    rules = (Rule("home-first", prefer=Prefer(sets, spill)),)
+    live.snapshot = replace(live.snapshot, policy=replace(policy, rules=rules, digest="r" * 64))
+
+
+@pytest.mark.parametrize("spill", [False, True])
+async def test_being_slow_opens_no_later_preference(tmp_path: Path, spill: bool) -> None:
+    async with scripted(tmp_path, streamed) as world:
+        preferring(world, spill)
+        hedge(world)
+        await never_hedged(world, lambda: world.ask(stream=True))
+    assert entries(tmp_path, "attempt") == []
+
+
+async def test_what_preferences_open_is_hedged(tmp_path: Path) -> None:
+    """France is out: both of the others are asked in turn."""
+    async with scripted(tmp_path, streamed) as world:
+        live = world.router.live
+        policy = live.snapshot.policy
+        sets = (policy.atlas.country("FR"), policy.atlas.worldwide())
+        rules = (Rule("france-first", prefer=Prefer(sets)),)
+        live.snapshot = replace(live.snapshot, policy=replace(policy, rules=rules, digest="r" * 64))
+        hedge(world)
+        live.health.mark("par1", live.loop_time(), 60.0)
+        gate = slow(world, "fra1", "iad1")
+        done = asyncio.create_task(world.ask("world", stream=True))
+        while len(world.transport.sent) < 2:  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+        gate.set()
+        assert (await done).code == "ok"
+
+
+async def test_a_decision_that_ends_meanwhile_ends_no_attempt_made_in_time(tmp_path: Path) -> None:
+    """Nothing is sent beside it any more; the first may answer."""
+    async with scripted(tmp_path, streamed) as world:
+        hedge(world)
+        live = world.router.live
+        policy = live.snapshot.policy
+        end = time.time() + 3600
+        within = ending(policy.atlas.jurisdiction("EU"), end, policy.atlas.country("DE"))
+        tenants = {**policy.tenants, "eu": Tenant("eu", Grant.within(within))}
+        policy = replace(policy, tenants=tenants, digest="t" * 64)
+        live.snapshot = replace(live.snapshot, policy=policy)
+        gate = slow(world, "fra1", "par1")
+        asking = asyncio.create_task(asked(world))
+        while not world.transport.sent:  # noqa: ASYNC110
+            await asyncio.sleep(0.001)
+        dispatcher = world.router.pipeline._steps.dispatcher  # type: ignore[attr-defined]
+        object.__setattr__(dispatcher, "stamp", lambda: end + 1)
+        await asyncio.sleep(0.1)
+        assert len(world.transport.sent) == 1
+        gate.set()
+        assert (await asking).code == "ok"
+    assert [how for _, how in tried(tmp_path)] == ["ok"]
+
+
 async def test_the_retry_budget_is_everybodys(tmp_path: Path) -> None:
     async with scripted(tmp_path, streamed) as world:
         hedge(world)
@@ -264,6 +327,49 @@ async def test_p95_waits_until_it_is_known(tmp_path: Path) -> None:
 async def gives(value: str | None, after: float = 0.0) -> str | None:
     await asyncio.sleep(after)
     return value
+
+
+async def test_a_winner_is_lost_when_nobody_takes_it() -> None:
+    """Who asked is cancelled while the loser ends: the answer's connection must not stay open."""
+    lost: list[str] = []
+
+    async def stubborn() -> str | None:
+        try:
+            await asyncio.sleep(60)
+        finally:
+            await asyncio.sleep(0.05)
+        return None
+
+    both = race(stubborn(), 0.0, lambda: gives("b"), lost.append)
+    racing = asyncio.create_task(both)
+    await asyncio.sleep(0.03)
+    racing.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await racing
+    assert lost == ["b"]
+
+
+async def test_what_both_had_is_lost_when_who_asked_is_cancelled() -> None:
+    """Cancelled twice: an answer that comes in the same turn must not stay open either."""
+    lost: list[str] = []
+
+    async def late(value: str) -> str | None:
+        try:
+            await asyncio.sleep(60)
+        except asyncio.CancelledError:
+            with suppress(asyncio.CancelledError):
+                await asyncio.sleep(0.05)
+        return value
+
+    both = race(late("a"), 0.0, lambda: late("b"), lost.append)
+    racing = asyncio.create_task(both)
+    await asyncio.sleep(0.02)
+    racing.cancel()
+    await asyncio.sleep(0.01)
+    racing.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await racing
+    assert sorted(lost) == ["a", "b"]
 
 
 async def test_a_race_has_one_winner_and_the_other_is_lost() -> None:
