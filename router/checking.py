@@ -24,6 +24,7 @@ from policies.findings import Finding, Severity
 from policies.lint import lint
 from policies.loader import Loaded
 from policies.loader import load as load_policy
+from policies.obligations import RecordRetention
 from regions.document import Document, DocumentErrors, Tree, validate
 from regions.places import PlaceError
 from router.audit.errors import AuditError
@@ -119,7 +120,7 @@ def _judged(
     loaded = Loaded(snapshot.policy, snapshot.catalog)
     router = snapshot.config.router
     places = (router.region, *(peer.region for peer in router.peers))
-    findings: list[Finding] = list(_immutable(snapshot.config))
+    findings: list[Finding] = [*_immutable(snapshot.config), *_kept_locally(snapshot)]
     problems = list(_tried(lambda: findings.extend(lint(loaded, now, stores(snapshot.config)))))
     problems += _tried(lambda: findings.extend(proven.findings(loaded, places, now)))
     problems += _tried(lambda: findings.extend(_tested(loaded, snapshot.config, base)))
@@ -135,6 +136,22 @@ def _immutable(config: Config) -> Iterator[Finding]:
             "console sends by itself, delete sealed records; use COMPLIANCE"
         )
         yield Finding(Severity.WARNING, "seal_not_immutable", message)
+
+
+def _kept_locally(snapshot: Snapshot) -> Iterator[Finding]:
+    """7. A lock ends by itself, but nothing deletes the log's own segments, nor what it locked."""
+    log = snapshot.config.log
+    if log.seal is None:
+        return  # refused when it was loaded
+    for rule in snapshot.policy.rules:
+        bound = [one for one in rule.obligations if isinstance(one, RecordRetention)]
+        if any(one.most is not None for one in bound):
+            message = (
+                f"rule `{rule.name}`: its `record_retention` has a `max`, and the router deletes "
+                f"nothing: delete segments in `{log.dir}` that `sealed.jsonl` names, and objects "
+                f"in `{log.seal.s3}` when their lock ends (as by a lifecycle rule), before then"
+            )
+            yield Finding(Severity.WARNING, "records_kept_locally", message, rule.mark)
 
 
 def _tested(loaded: Loaded, config: Config, base: Path) -> Iterator[Finding]:

@@ -89,9 +89,7 @@ class Signing:
         self._entropy = entropy
         self._asked = now
         self.authority = authority.public()
-        self.failing = ""
-        self.signer = self._certified(now)
-        self.ends = float(self.certificate.ends)
+        self.take(self._certified(now))
 
     @property
     def certificate(self) -> Certificate:
@@ -116,6 +114,7 @@ class Signing:
     def take(self, signer: Signer) -> None:
         """Sign with this one from here on."""
         self.signer = signer
+        self.begins = float(self.certificate.begins)
         self.ends = float(self.certificate.ends)
         self.failing = ""
 

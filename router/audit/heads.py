@@ -65,7 +65,9 @@ class Heads:
         for number, line in numbered:
             if line.signed:
                 place = Place("roster.jsonl", "", number, -1)
-                self.all.append(Head(line.size, line.root, place, given=False))
+                # A start comes before the `key` entry of its key; `lost` is another log's word.
+                certificate = line.certificate if line.event == "stop" else None
+                self.all.append(Head(line.size, line.root, place, False, certificate))
 
     def published(
         self, folder: LogFolder, held: frozenset[str], numbered: Sequence[tuple[int, RosterLine]]
@@ -137,14 +139,14 @@ def published_size(folder: LogFolder) -> int:
 
 
 def certified(
-    heads: Sequence[Head], times: Mapping[int, int], keys: Mapping[str, int]
+    heads: Sequence[Head], times: Mapping[int, int], keys: Mapping[str, tuple[int, int]]
 ) -> Iterator[Finding]:
     """Heads whose key had no right to sign them.
 
     Args:
         heads: those that fit the log.
         times: size → the newest time (µs) of the entries below it.
-        keys: certificate → index of the `key` entry that holds it.
+        keys: certificate → index and time (µs) of the `key` entry that holds it.
     """
     for head in heads:
         held = head.certificate
@@ -153,8 +155,13 @@ def certified(
         if times[head.size] >= held.ends * 1_000_000:
             detail = f"signed for {head.size} lines after the certificate of its key had ended"
             yield Finding("certificate", head.source, detail)
-        elif keys.get(held.payload, head.size) >= head.size:
+            continue
+        index, entered = keys.get(held.payload, (head.size, 0))
+        if index >= head.size:
             detail = f"signed for {head.size} lines by a key that the log doesn't know by then"
+            yield Finding("certificate", head.source, detail)
+        elif entered < held.begins * 1_000_000:
+            detail = f"signed for {head.size} lines by a key that was certified for a later day"
             yield Finding("certificate", head.source, detail)
 
 

@@ -234,8 +234,8 @@ class AuditLog:
     # Reading.
 
     def newest_time(self) -> float:
-        """The newest time in this log, seconds: no `now` may be older."""
-        return self._intake.newest
+        """The newest time in this log or of its key, seconds: no `now` may be older."""
+        return max(self._intake.newest, self._signing.begins)
 
     @property
     def health(self) -> LogHealth:

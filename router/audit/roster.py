@@ -26,7 +26,7 @@ from router.audit.entry import canonical, microseconds
 from router.audit.errors import AuditError, LogDamaged
 from router.audit.layout import Folder, complete_lines
 from router.audit.lines import Value
-from router.audit.note import PublicKey, Signer, read_certificate
+from router.audit.note import Certificate, PublicKey, Signer, read_certificate
 
 _DOMAIN: Final = b"domicile-roster-v1\n"
 _NAMES: Final = ("event", "key", "log", "previous", "root", "sig", "size", "t")
@@ -48,6 +48,7 @@ class RosterLine:
     previous: bytes
     digest: bytes
     signed: bool
+    certificate: Certificate | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,6 +149,7 @@ def _line(value: dict[str, Value], raw: bytes) -> RosterLine:
     if type(size) is not int or type(time) is not int or len(key.raw) != 32:
         raise LogDamaged("size and time are whole numbers, a key has 32 bytes")
     by, signed = key, key.verifies(signature, _DOMAIN + canonical(unsigned))
+    certificate = None
     if "certificate" in value:
         by = PublicKey(bytes.fromhex(str(value["authority"])))
         certificate = read_certificate(log, str(value["certificate"]))
@@ -164,4 +166,5 @@ def _line(value: dict[str, Value], raw: bytes) -> RosterLine:
         bytes.fromhex(str(value["previous"])),
         sha256(raw).digest(),
         signed,
+        certificate,
     )

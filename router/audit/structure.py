@@ -43,7 +43,7 @@ class Structure:
         self._open: dict[str, _Open] = {}
         self._snapshots: dict[str, bool] = {}
         self.newest = 0
-        self.keys: dict[str, int] = {}
+        self.keys: dict[str, tuple[int, int]] = {}
         self._publications: list[tuple[Place, int]] = []
         self._running = False
         self.findings: list[Finding] = []
@@ -59,7 +59,7 @@ class Structure:
         elif line.kind in ("administration", "heartbeat"):
             self._process(place, line, body)
         elif line.kind == "key" and "certificate" in body:
-            self.keys.setdefault(str(body["certificate"]), place.index)
+            self.keys.setdefault(str(body["certificate"]), (place.index, line.time))
 
     def segment(self, place: Place, line: SegmentLine) -> None:
         """7."""

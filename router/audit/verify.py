@@ -100,13 +100,20 @@ class _Verification:
         if not self._keys:
             self._keys = list(dict.fromkeys(line.key for line in self._lines))
             self._notices.append("keys were taken from the roster: pass a public key to check them")
-        previous = NO_LINE
+        previous, newest = NO_LINE, 0
         for number, line in enumerate(self._lines, 1):
             if line.previous != previous:
                 self._unfit(number, "it doesn't follow the line before it")
             if not line.signed or line.key not in self._keys:
                 self._unfit(number, "it is not signed by a known key")
             previous = line.digest
+            if newest - line.time > GAP_MICROSECONDS:
+                late = (newest - line.time) // 1_000_000
+                self._notices.append(
+                    f"line {number} of the roster is dated {late} s before one above it: a clock "
+                    "that was set back, or a key whose day was over"
+                )
+            newest = max(newest, line.time)
 
     def _unfit(self, number: int, detail: str) -> None:
         self._findings.append(

@@ -127,3 +127,21 @@ def test_t51_records_of_a_high_risk_use_are_kept_for_half_a_year(
     )
     problems = check(sealed(tmp_path, f"retain: {retain}", rules), ENVIRONMENT, now()).problems
     assert any("records must be kept longer" in one for one in problems) == short
+
+
+@pytest.mark.parametrize("most", [", max: 300d", ""])
+def test_records_that_must_go_are_the_operators_to_delete_and_check_says_so(
+    tmp_path: Path, most: str
+) -> None:
+    rules = (
+        "version: 1\nrules:\n  - name: short-lived\n    when: {data_class: health}\n"
+        f"    obligations: [{{record_retention: {{min: 1d{most}}}}}]\n"
+        '    because: "GDPR Art. 5(1)(e)"\n'
+    )
+    found = check(sealed(tmp_path, "retain: 200d", rules), ENVIRONMENT, now())
+    assert not any("records must be" in one for one in found.problems)
+    told = [one for one in found.findings if one.code == "records_kept_locally"]
+    assert [one.severity for one in told] == [Severity.WARNING] * bool(most)
+    for one in told:
+        for part in ("short-lived", "`max`", "`log`", "`b`", "sealed.jsonl", "lifecycle"):
+            assert part in one.message

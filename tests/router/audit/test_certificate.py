@@ -2,6 +2,8 @@
 
 import asyncio
 import json
+import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -9,7 +11,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from router.audit.bundle import ProofRefused, prove_request, verify_bundle
-from router.audit.certificate import FileAuthority, Signing
+from router.audit.certificate import Authority, FileAuthority, Signing
 from router.audit.commands import run_show
 from router.audit.entry import Entry
 from router.audit.errors import KeyUnavailable, LogUnavailable
@@ -26,7 +28,8 @@ from router.audit.note import (
     statement,
 )
 from router.audit.receipt import parse_receipt
-from router.audit.roster import read_roster
+from router.audit.recovery import recover
+from router.audit.roster import append_roster, read_roster
 from router.audit.settings import LogSettings
 from router.audit.verify import verify
 from tests.router.audit.faultydisk import QuickDisk
@@ -242,3 +245,66 @@ async def test_a_bundle_whose_key_had_ended_proves_nothing(box: LogBox, tmp_path
     data = prove_request(folder, "r9", late.checkpoint(head.size, head.root)).to_json()
     with pytest.raises(ProofRefused, match="had ended"):
         verify_bundle(data, [box.key])
+
+
+class Slow(Service):
+    """Answers when the clock has been set back meanwhile."""
+
+    def __init__(self, box: LogBox) -> None:
+        super().__init__()
+        self._box = box
+
+    def sign(self, message: bytes) -> bytes:
+        self._box.clock.now -= 90
+        return super().sign(message)
+
+
+async def test_a_clock_set_back_while_a_key_is_certified_is_no_alarm(box: LogBox) -> None:
+    service = Slow(box)
+    log = await opened(box, service)
+    box.clock.now += 20 * HOUR
+    await renewed(log)
+    assert service.asked == 2
+    await log.close()
+    assert words(box, service.public()) == []
+
+
+async def test_keys_certified_for_later_days_sign_nothing_today(
+    box: LogBox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who may use the lasting key for a moment can't take signatures for years along."""
+
+    class Hoarded(Signing):
+        def __init__(
+            self, origin: str, authority: Authority, entropy: Callable[[int], bytes], now: float
+        ) -> None:
+            super().__init__(origin, authority, entropy, now + 300 * LIFETIME)
+            self.begins = 0.0
+
+    service = Service()
+    monkeypatch.setattr("router.audit.log.Signing", Hoarded)
+    log = await opened(box, service)
+    receipts = await box.request(log)
+    await log.close()
+    found = verify(box.folder, against=receipts, public_keys=[service.public()]).all_findings
+    assert "certificate" in {one.fault for one in found}
+    assert any("certified for a later day" in one.detail for one in found)
+
+
+async def test_a_stop_signed_when_the_day_was_over_is_found(box: LogBox) -> None:
+    service = Service()
+    log = await opened(box, service)
+    await box.request(log)
+    box.copy(box.root / "crashed")
+    await log.close()
+    shutil.rmtree(box.folder)
+    (box.root / "crashed").rename(box.folder)
+    folder = Folder(box.folder)
+    tree = recover(folder.log("eu-1"), "eu-1", QuickDisk()).frontier
+    old = Signing("eu-1", service, box.entropy.randbytes, START - 2 * LIFETIME).signer
+    append_roster(
+        folder, QuickDisk(), old, "stop", tree.size, tree.root(), START - 2 * LIFETIME + 5
+    )
+    verdict = verify(box.folder, public_keys=[service.public()])
+    assert [one.fault for one in verdict.all_findings] == ["certificate"]
+    assert any("dated 1727" in one and "before one above it" in one for one in verdict.notices)
