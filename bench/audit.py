@@ -25,35 +25,32 @@ from pathlib import Path
 
 import uvloop
 
-from router.audit.entry import Entry, Interned, Json, keyed_digest
+from router.audit.entry import Entry, Interned, Joined, Json, keyed_digest
 from router.audit.log import AuditLog
 from router.audit.note import create_signing_key, read_public_key
 from router.audit.settings import LogSettings
 from router.audit.verify import verify
+from router.formed import Formed
 
 YEAR = 365 * 24 * 3600
 _CASES = 60  # distinct (tenant, attributes, policy) combinations in flight
 
-_TENANT_KEY = b"k" * 32
+DIGEST = keyed_digest(b"k" * 32, b"prompt")
 
 
 def cases() -> list[Interned]:
-    """What repeats between requests: whole decisions but for plan, score and content digest."""
+    """What repeats between requests: whole decisions but for plan, user and content digest."""
     return [
         Interned(
             {
-                "tenant": f"tenant-{number % 12}",
-                "app": "crm",
-                "key": f"k-{number:04d}",
+                "who": {"tenant": f"tenant-{number % 12}", "app": "crm", "key": f"k-{number:04d}"},
                 "router": {"id": "eu-1", "region": "aws:eu-central-1"},
                 "attributes": {"data_class": {"values": ["health"], "origin": "header"}},
                 "policy": "9f" * 32,
-                "snapshot": None,
                 "applied": [{"rule": "health-in-eu", "because": "GDPR Art. 9, 44"}],
                 "allowed": {"process": ["DE", "FR", "IE", "SE"], "retain": ["DE"], "operate": []},
                 "excluded": [[f"us-{at}", "process_outside"] for at in range(8)],
                 "model": "assistant",
-                "plan": ["fra-small", "fra-large", "sonnet-eu"],
                 "tier": "small",
             }
         )
@@ -61,36 +58,53 @@ def cases() -> list[Interned]:
     ]
 
 
-ATTEMPT = [
+PLANS = [Interned([endpoint, "fra-large", "sonnet-eu"]) for endpoint in ("fra-small", "par-small")]
+ATTEMPTS = [
+    Interned({"endpoint": endpoint, "replica": 0, "status": 200, "what": "ok"})
+    for endpoint in ("fra-small", "par-small")
+]
+RAN = [
     Interned(
         {
-            "endpoint": endpoint,
-            "footprint": {"process": ["self:fra1"], "retain": [], "operate": ["DE"]},
-            "recipient": "Example GmbH",
-            "place": "self:fra1",
-            "status": 200,
+            "ran": {"process": [place], "retain": [], "operate": ["DE"]},
+            "recipients": ["Example GmbH"],
+            "place": "not observable",
+            "status": "ok",
         }
     )
-    for endpoint in ("fra-small", "fra-large")
+    for place in ("self:fra1", "self:par1")
 ]
 
 
-def decision(number: int, case: Interned, now: float) -> Entry:
-    """A decision entry as a real request has one."""
-    body: dict[str, Json] = {"content": keyed_digest(_TENANT_KEY, b"prompt"), "score": number % 97}
-    return Entry("decision", f"{number:022d}", now, body, case)
+class Told:
+    """Entries as the router makes them: what differs between requests is put into forms."""
 
+    def __init__(self) -> None:
+        self._formed = Formed(4096)
+        self._known = cases()
 
-def outcome(number: int, now: float) -> Entry:
-    """The outcome of one answered attempt."""
-    body: dict[str, Json] = {
-        "attempts": [ATTEMPT[number % 2]],
-        "tokens": [number % 4000, number % 700],
-        "price": number % 90_000,
-        "ms": [number % 400, number % 9000],
-        "status": "ok",
-    }
-    return Entry("outcome", f"{number:022d}", now, body)
+    def decision(self, number: int, now: float) -> Entry:
+        """A decision; the keyed digests of text and user are not the log's to make."""
+        case = self._known[number % _CASES]
+        body: dict[str, Json] = {"content": DIGEST, "plan": PLANS[number % 2], "user": DIGEST}
+        filled = self._formed.decision(body, case)
+        if filled is None:
+            raise SystemExit("the benchmark's decision is no usual one")
+        return Entry("decision", f"{number:026d}", now, filled)
+
+    def outcome(self, number: int, now: float) -> Entry:
+        """The outcome of one answered attempt."""
+        at = number % 2
+        body: dict[str, Json] = {
+            "attempts": [Joined(ATTEMPTS[at], {"ms": number % 9000})],
+            "tokens": [number % 4000, number % 700],
+            "cost": number % 90_000,
+            "millis": number % 9000,
+        }
+        filled = self._formed.outcome(body, RAN[at])
+        if filled is None:
+            raise SystemExit("the benchmark's outcome is no usual one")
+        return Entry("outcome", f"{number:026d}", now, filled)
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +125,7 @@ async def level(root: Path, clients: int, seconds: float) -> Load:
     """`clients` closed loops, each: commit a decision, then record its outcome."""
     settings = LogSettings(root / f"c{clients}", "bench", root / "log.key")
     log = await AuditLog.open(settings, clock=time.time, entropy=os.urandom)
-    known, times = cases(), list[float]()
+    told, times = Told(), list[float]()
     groups = set[str]()
     stop = time.perf_counter() + seconds
     numbers = iter(range(100_000_000))
@@ -119,12 +133,12 @@ async def level(root: Path, clients: int, seconds: float) -> Load:
     async def client() -> None:
         while time.perf_counter() < stop:
             number = next(numbers)
-            entry = decision(number, known[number % _CASES], time.time())
+            entry = told.decision(number, time.time())
             began = time.perf_counter()
             committed = await log.commit(entry, None)
             times.append(time.perf_counter() - began)
             groups.add(committed.receipt.checkpoint)
-            log.record(outcome(number, time.time()))
+            log.note(told.outcome(number, time.time()))
 
     cpu, wall = time.process_time(), time.perf_counter()
     await asyncio.gather(*(client() for _ in range(clients)))
@@ -146,18 +160,18 @@ async def level(root: Path, clients: int, seconds: float) -> Load:
 
 async def level_off(clients: int, seconds: float) -> tuple[float, float]:
     """The same loops with a log that does nothing: p50 seconds and CPU seconds per request."""
-    known, times = cases(), list[float]()
+    told, times = Told(), list[float]()
     numbers = iter(range(100_000_000))
     stop = time.perf_counter() + seconds
 
     async def client() -> None:
         while time.perf_counter() < stop:
             number = next(numbers)
-            decision(number, known[number % _CASES], time.time())
+            told.decision(number, time.time())
             began = time.perf_counter()
             await asyncio.sleep(0)
             times.append(time.perf_counter() - began)
-            outcome(number, time.time())
+            told.outcome(number, time.time())
 
     cpu = time.process_time()
     await asyncio.gather(*(client() for _ in range(clients)))

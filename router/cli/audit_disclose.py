@@ -25,7 +25,7 @@ def disclose(folder: Path, log: str, request: str) -> None:
 
     \b
     Example:
-      domicile audit disclose log --log eu-1 --request req-0192f0c1-... > opening.json
+      domicile audit disclose log --log eu-1 --request 06cv1o9f... > opening.json
 
     Exit codes: 0 printed (`"key": null` where it was erased), 1 no such request, 2 usage.
     """  # noqa: D301
@@ -48,7 +48,7 @@ def belongs(bundle: Path, opening: Path, text: Path, keys: tuple[str, ...], as_j
 
     \b
     Example:
-      domicile audit prove log --log eu-1 --request req-0192f0c1-... > bundle.json
+      domicile audit prove log --log eu-1 --request 06cv1o9f... > bundle.json
       domicile audit belongs bundle.json opening.json body.json --key log.pub
 
     Exit codes: 0 it does, 1 it doesn't, or nothing shows it any more, 2 usage.

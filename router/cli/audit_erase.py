@@ -50,7 +50,7 @@ def command(
     Examples:
       domicile audit erase --tenant clinic
       domicile audit erase --before 2026-01-01
-      domicile audit erase --request req-0192f0c1-...
+      domicile audit erase --request 06cv1o9f...
 
     \b
     A key serves a tenant for a period (`log.key_period`): with --before it goes when its

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import os
+from base64 import b32hexdecode
 from collections.abc import AsyncIterator
 from pathlib import Path
+from uuid import UUID
 
 import httpx
 import pytest
 
+from router.app import Clocks, new_id
 from router.audit.layout import Folder
 from router.audit.openings import Opening, read
 from router.audit.verify import verify
@@ -143,3 +147,17 @@ async def test_a_frozen_endpoint_is_left_after_its_first_token_time(running: Hou
     running.fleet["fra1"].freeze()
     response = await ask(running, body={**BODY, "stream": True})
     assert response.headers["x-domicile-region"] == "self:par1"
+
+
+def test_ids_sort_by_time_and_are_uuids() -> None:
+    now = 1_800_000_000.0
+    clocks = Clocks(lambda: now, lambda: 0.0, os.urandom)
+    ids = []
+    for _ in range(200):
+        ids.append(new_id(clocks))
+        now += 0.002
+    assert sorted(ids) == ids
+    assert len(set(ids)) == 200
+    raw = b32hexdecode(ids[-1].upper() + "======")
+    assert UUID(bytes=raw).version == 7
+    assert int.from_bytes(raw[:6]) == int((now - 0.002) * 1000)
