@@ -332,7 +332,9 @@ def _idempotency(live: Live) -> Idempotency:
     section = config.idempotency
     region = config.router.region if config.state is None else config.state.region
     store = MemoryAnswers(live.loop_time, section.window, section.keys, section.answers)
-    return Idempotency(store, region, section.largest, live.loop_time, live.vetoes)
+    return Idempotency(
+        store, region, section.largest, section.window, live.stamp, live.loop_time, live.vetoes
+    )
 
 
 def graders_of(live: Live) -> Graders:

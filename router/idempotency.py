@@ -3,8 +3,10 @@
 The same key of the same caller with the same body gives the answer of the first time; while that
 one runs, 409; with another body, 422. A key is looked at when the request is planned and before it
 is committed: it is authenticated and decided anew each time, and an answer that an endpoint gave
-which may not be called any more is not given again. What is kept lies in one region, so a request
-with a key is refused when a boundary that applies to it does not allow keeping anything there.
+which may not be called any more is not given again, nor one made of what would not be sent now, or
+elsewhere than where that endpoint runs now. What is kept lies in one region, so a request with a
+key is refused when a boundary that applies to it does not allow keeping anything there; where that
+ends before the key does, the answer is not kept and its key is spent.
 
 A request that failed is carried out again. One whose fate is unknown is too, unless it stores
 something elsewhere: then its key is spent.
@@ -17,7 +19,8 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from router.dispatch import Dispatched
+from router.dispatch import DecideAgain, Dispatched
+from router.drifted import covers, read, shown
 from router.errors import RequestError
 from router.exchange import Exchange, Headers, RequestHead
 from router.relay import Relayed
@@ -30,7 +33,7 @@ from router.state.answers import (
     Spent,
     Taken,
 )
-from router.types import Attempt, Plan, Purpose
+from router.types import Attempt, Candidacy, Plan, Purpose
 from router.vetoes import VetoBoard
 
 HEADER: Final = b"idempotency-key"
@@ -47,14 +50,14 @@ class Replayed(Exception):
 class Once:
     """One request's hold of its key. `answer` is the kept one, where there is one."""
 
-    __slots__ = ("_key", "_largest", "_recorded", "_store", "_token", "answer")
+    __slots__ = ("_largest", "_recorded", "_store", "_token", "answer", "key")
 
     def __init__(
         self, store: Answers, key: str, token: str, answer: Answer | None, largest: int
     ) -> None:
         self.answer = answer
         self._store: Answers | None = store if answer is None else None
-        self._key = key
+        self.key = key
         self._token = token
         self._largest = largest
         self._recorded: Recorded | None = None
@@ -64,24 +67,26 @@ class Once:
         self._recorded = Recorded(exchange, self._largest)
         return self._recorded
 
-    def done(self, id_: str, endpoint: str) -> None:
-        """The answer is whole."""
+    def done(self, plan: Plan, candidacy: Candidacy, until: float) -> None:
+        """The answer is whole, and would be kept until then."""
         store, self._store = self._store, None
-        made = None if self._recorded is None else self._recorded.answer(id_, endpoint)
+        made = None if self._recorded is None else self._recorded.answer(plan, candidacy)
+        if plan.good_until is not None and plan.good_until < until:
+            made = None  # what allows keeping it ends before
         if store is not None:
-            store.keep(self._key, self._token, made)
+            store.keep(self.key, self._token, made)
 
     def spend(self) -> None:
         """It may have been carried out, and must not be again."""
         store, self._store = self._store, None
         if store is not None:
-            store.keep(self._key, self._token, None)
+            store.keep(self.key, self._token, None)
 
     def close(self) -> None:
         """Let the next request with this key be carried out, unless this one was."""
         store, self._store = self._store, None
         if store is not None:
-            store.release(self._key, self._token)
+            store.release(self.key, self._token)
 
     async def replay(self, exchange: Exchange, answer: Answer) -> None:
         """Give the kept answer."""
@@ -103,12 +108,13 @@ class Recorded:
         self._parts: list[bytes] = []
         self._size = 0
 
-    def answer(self, id_: str, endpoint: str) -> Answer | None:
+    def answer(self, plan: Plan, candidacy: Candidacy) -> Answer | None:
         """What was written; `None` when it was too much."""
         if self._size > self._largest:
             return None
-        body = b"".join(self._parts)
-        return Answer(id_, endpoint, self._status, tuple(self._headers), body)
+        where, sent = shown(candidacy.footprint), _digest(plan.raw)
+        origin = plan.id, candidacy.endpoint.name, where, sent
+        return Answer(*origin, self._status, tuple(self._headers), b"".join(self._parts))
 
     def _keep(self, data: bytes) -> None:
         self._size += len(data)
@@ -167,11 +173,15 @@ class Idempotency:
     Attributes:
         region: where the store lies.
         largest: bytes of an answer that is kept.
+        window: seconds that it is kept for.
+        stamp: the time to judge by, epoch seconds.
     """
 
     store: Answers
     region: str
     largest: int
+    window: float
+    stamp: Callable[[], float]
     loop_time: Callable[[], float]
     vetoes: VetoBoard
 
@@ -190,10 +200,12 @@ class Idempotency:
         known = plan.admitted.lease.once
         value = checked(given)
         self._may_keep(plan)
-        if known is not None:
-            return known  # decided again, under the key it holds already
         principal = plan.admitted.authenticated.principal
         key = _digest(principal.tenant.encode(), principal.key.encode(), value)
+        if known is not None:
+            if known.key == key:
+                return known  # decided again, under the key it holds already
+            raise RequestError("decided_again", "your key is another tenant's now; send it again")
         digest = _digest(arrival.surface.name.encode(), plan.admitted.raw)
         lease = max(1.0, arrival.deadline - self.loop_time()) + 5.0
         try:
@@ -209,11 +221,14 @@ class Idempotency:
 
         Raises:
             Replayed: it was given.
+            DecideAgain: the decision lapsed.
             RequestError: what answered then is vetoed now.
         """
         once = plan.admitted.lease.once
         if once is None or once.answer is None:
             return
+        if plan.good_until is not None and self.stamp() >= plan.good_until:
+            raise DecideAgain
         self._may_give(plan, once.answer)
         await once.replay(plan.arrival.exchange, once.answer)
         raise Replayed
@@ -229,11 +244,15 @@ class Idempotency:
                 )
 
     def _may_give(self, plan: Plan, answer: Answer) -> None:
-        """An answer given again is judged by the policy and the vetoes of now."""
+        """An answer given again is judged by the policy and the vetoes of now, and by where it was
+        made: files, or another router of the same store, may call another place by that name."""
         key = plan.admitted.authenticated.principal.key
+        made = read(answer.footprint, plan.arrival.snapshot.policy.atlas)
         for one in plan.ranked.filtered.eligible:
             if one.endpoint.name == answer.endpoint:
-                if self.vetoes.current.against(answer.endpoint, one.footprint, key) is None:
+                vetoed = self.vetoes.current.against(answer.endpoint, one.footprint, key)
+                same = covers(one.footprint, made) and answer.sent == _digest(plan.raw)
+                if same and vetoed is None:
                     return
                 break
         raise RequestError(
@@ -242,20 +261,19 @@ class Idempotency:
             "with another key",
         )
 
-
-def kept(
-    plan: Plan, dispatched: Dispatched | None, how: Relayed | RequestError | str,
-    tried: Sequence[Attempt],
-) -> None:  # fmt: skip
-    """What becomes of a request's key at its end. Closing the lease releases it, if nothing here
-    did."""
-    once = plan.admitted.lease.once
-    if once is None:
-        return
-    if dispatched is not None and isinstance(how, Relayed) and how.complete:
-        once.done(plan.id, dispatched.candidacy.endpoint.name)
-    elif tried and how != "decided_again" and plan.admitted.call.movers & STATEFUL:
-        once.spend()
+    def kept(
+        self, plan: Plan, dispatched: Dispatched | None, how: Relayed | RequestError | str,
+        tried: Sequence[Attempt],
+    ) -> None:  # fmt: skip
+        """What becomes of a request's key at its end. Closing the lease releases it, if nothing
+        here did."""
+        once = plan.admitted.lease.once
+        if once is None:
+            return
+        if dispatched is not None and isinstance(how, Relayed) and how.complete:
+            once.done(plan, dispatched.candidacy, self.stamp() + self.window)
+        elif tried and how != "decided_again" and plan.admitted.call.movers & STATEFUL:
+            once.spend()
 
 
 def checked(given: list[bytes]) -> bytes:

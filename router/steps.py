@@ -22,7 +22,7 @@ from router.dispatch import Dispatched, Dispatcher
 from router.eligible import Filter
 from router.errors import RequestError
 from router.grading import Graders
-from router.idempotency import HEADER, Idempotency, kept
+from router.idempotency import HEADER, Idempotency
 from router.metrics import Metrics
 from router.misdirection import Direction, direct
 from router.opening import OpenedStream
@@ -253,7 +253,7 @@ class TwelveSteps:
         if dispatched is not None:
             self._learn(plan, dispatched, how, ended)
         if plan.admitted.lease.once is not None:
-            kept(plan, dispatched, how, tried)
+            self.idempotency.kept(plan, dispatched, how, tried)
         self.lane.offer(plan, ended)
         name = None if ended.candidacy is None else ended.candidacy.endpoint.name
         asked = len(tried) if len(tried) < 2 else len(tried) - self._hedged(tried)

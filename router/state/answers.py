@@ -8,7 +8,7 @@ key would have to go, a new one is refused instead, and of old answers only the 
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -17,10 +17,17 @@ Headers = tuple[tuple[bytes, bytes], ...]
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A whole answer as the client got it; `id` names its request's entries in the log."""
+    """A whole answer as the client got it; `id` names its request's entries in the log.
+
+    `footprint` is where it was made, kept and operated, as `router.drifted.shown` writes it: an
+    endpoint's name may be another's by the time it is given again. `sent` is the SHA-256, hex, of
+    what the endpoint was sent.
+    """
 
     id: str
     endpoint: str
+    footprint: Mapping[str, list[str]]
+    sent: str
     status: int
     headers: Headers
     body: bytes

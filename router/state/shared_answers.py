@@ -110,7 +110,8 @@ def _read(found: object) -> Answer | None:
     told = orjson.loads(text)
     headers = tuple((b64decode(name), b64decode(value)) for name, value in told["headers"])
     body = b64decode(told["body"])
-    return Answer(told["id"], told["endpoint"], told["status"], headers, body)
+    origin = told["endpoint"], told["footprint"], told["sent"]
+    return Answer(told["id"], *origin, told["status"], headers, body)
 
 
 def _written(answer: Answer) -> str:
@@ -120,6 +121,8 @@ def _written(answer: Answer) -> str:
     told = {
         "id": answer.id,
         "endpoint": answer.endpoint,
+        "footprint": answer.footprint,
+        "sent": answer.sent,
         "status": answer.status,
         "headers": [[text(name), text(value)] for name, value in answer.headers],
         "body": text(answer.body),

@@ -3,19 +3,27 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
+import json
+import os
+import time
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from policies.timed import always
+from policies.model import Grant, Rule, Tenant
+from policies.obligations import Redact
+from policies.timed import always, ending
 from router.audit.layout import Folder
 from router.audit.reading import LogReader, Shown
 from router.audit.verify import verify
+from router.auth import KeyRing, Principal, StoredKey
 from router.errors import RequestError
 from router.idempotency import checked
 from router.state.answers import MemoryAnswers, NoAnswers
 from router.vetoes import Vetoes
+from tests.router.house import KEYS
 from tests.router.scripted import (
     DONE,
     FakeExchange,
@@ -216,6 +224,96 @@ async def test_a_vetoed_endpoints_answer_is_not_given_again(tmp_path: Path) -> N
         used = first.sent["x-domicile-endpoint"]
         world.router.live.vetoes.put("quarantine", Vetoes(endpoints={used: "quarantine: x"}))
         assert (await asked(world)).code == "idempotency_outside_boundary"
+
+
+async def changed(world: Scripted, **fields: object) -> None:
+    """Load another policy."""
+    live = world.router.live
+    content = json.dumps(os.urandom(8).hex()).encode()
+    digest = hashlib.sha256(content).hexdigest()
+    policy = replace(live.snapshot.policy, digest=digest, **fields)  # type: ignore[arg-type]
+    live.snapshot = replace(live.snapshot, policy=policy, digest=digest, content=content)
+    await live.snapshot.keep(live.log)
+
+
+async def test_another_place_of_the_same_name_did_not_answer(tmp_path: Path) -> None:
+    """Law 12: files, or a second router of the same store, call another place by that name."""
+    async with scripted(tmp_path, numbered) as world:
+        first = await asked(world)
+        used = first.sent["x-domicile-endpoint"]
+        endpoints = world.router.live.snapshot.policy.endpoints
+        other = {"fra1": "self:par1", "par1": "self:fra1"}[used]
+        await changed(world, endpoints={**endpoints, used: replace(endpoints[used], source=other)})
+        assert (await asked(world)).code == "idempotency_outside_boundary"
+        assert (await asked(world, "k-2")).code == "ok"
+        await changed(world, endpoints=endpoints)
+        assert (await asked(world)).written == first.written
+
+
+async def test_what_would_be_sent_otherwise_now_is_not_given_again(tmp_path: Path) -> None:
+    """Law 7: an answer made of what is to be cut out today."""
+    async with scripted(tmp_path, numbered) as world:
+        said = "write to ada@example.org"
+        first = await asked(world, content=said)
+        assert first.code == "ok"
+        await changed(world, rules=(Rule("cut", obligations=(Redact(frozenset({"email"})),)),))
+        assert (await asked(world, content=said)).code == "idempotency_outside_boundary"
+        assert (await asked(world, "k-2", content=said)).code == "ok"
+        assert b"ada@example.org" not in world.transport.sent[-1].body
+        assert (await asked(world, "k-2", content=said)).sent["x-domicile-replayed"] == "true"
+
+
+@pytest.mark.parametrize(("left", "code"), [(500.0, "idempotency_spent"), (700.0, "ok")])
+async def test_nothing_is_kept_for_longer_than_it_may(
+    tmp_path: Path, left: float, code: str
+) -> None:
+    """Law 13: the grant ends while the key still counts."""
+    async with scripted(tmp_path, numbered) as world:
+        atlas = world.router.live.snapshot.policy.atlas
+        within = ending(atlas.jurisdiction("EU"), time.time() + left, atlas.country("DE"))
+        tenants = {"eu": Tenant("eu", Grant.within(within))}
+        await changed(world, tenants=tenants)
+        assert (await asked(world)).code == "ok"
+        assert (await asked(world)).code == code
+        store = world.router.idempotency.store
+        assert isinstance(store, MemoryAnswers)
+        assert [held.answer is None for held in store._held.values()] == [code != "ok"]
+
+
+async def test_what_lapses_before_it_is_given_is_decided_again(tmp_path: Path) -> None:
+    """Law 8: the entry may take long to become durable."""
+    async with scripted(tmp_path, numbered) as world:
+        atlas = world.router.live.snapshot.policy.atlas
+        end = time.time() + 3600
+        within = ending(atlas.jurisdiction("EU"), end, atlas.country("DE"))
+        await changed(world, tenants={"eu": Tenant("eu", Grant.within(within))})
+        assert (await asked(world)).code == "ok"
+        world.router.idempotency.stamp = lambda: end
+        assert (await asked(world)).code == "decided_again"
+
+
+async def test_a_key_that_moved_to_another_tenant_meanwhile_gets_no_answer(tmp_path: Path) -> None:
+    async with scripted(tmp_path, numbered) as world:
+        assert (await asked(world)).code == "ok"
+        live = world.router.live
+        idempotency = world.router.idempotency
+        end = time.time() + 3600
+        atlas = live.snapshot.policy.atlas
+        within = ending(atlas.jurisdiction("EU"), end, atlas.country("DE"))
+        await changed(world, tenants={n: Tenant(n, Grant.within(within)) for n in ("eu", "world")})
+
+        def moved() -> float:
+            """The grant lapses, and the key is given to another tenant, while it is committed."""
+            text = hashlib.sha256(KEYS["eu"].encode()).digest()
+            ring = KeyRing([StoredKey(text, Principal("key-eu", "world"))])
+            live.snapshot = replace(live.snapshot, keys=ring)
+            idempotency.stamp = time.time
+            return end
+
+        idempotency.stamp = moved
+        done = await asked(world)
+        assert done.code == "decided_again"
+        assert "x-domicile-replayed" not in done.sent
 
 
 @pytest.mark.parametrize("value", [b"", b"x" * 256, b"a b", "ä".encode(), b"\x00"])

@@ -23,7 +23,7 @@ class Clock:
 
 
 def made(body: bytes = b"hello") -> Answer:
-    return Answer("req-1", "fra", 200, ((b"content-type", b"text/plain"),), body)
+    return Answer("req-1", "fra", {}, "", 200, ((b"content-type", b"text/plain"),), body)
 
 
 def store(clock: Clock, most: int = 10, size: int = 100) -> MemoryAnswers:

@@ -13,7 +13,9 @@ from router.state.answers import Answer, Differs, InFlight, Spent, Unavailable
 from router.state.shared import Scripts
 from router.state.shared_answers import SharedAnswers
 
-MADE = Answer("req-1", "fra", 200, ((b"content-type", b"text/plain"), (b"x", b"\xff")), b"\x00hi")
+WHERE = {"process": ["self:fra1"], "retain": [], "operate": ["DE"]}
+HEADERS = ((b"content-type", b"text/plain"), (b"x", b"\xff"))
+MADE = Answer("req-1", "fra", WHERE, "a" * 64, 200, HEADERS, b"\x00hi")
 
 
 @pytest.fixture
