@@ -135,7 +135,7 @@ class Forms:
 
     def __init__(self, reference: Callable[[Interned], int]) -> None:
         self._reference = reference
-        self._known: dict[Form, tuple[bytes, tuple[type, ...]]] = {}
+        self._known: dict[Form, _Template] = {}
 
     def clear(self) -> None:
         """A new segment begins: indices in it are others."""
@@ -148,20 +148,30 @@ class Forms:
         if known is None:
             if len(self._known) >= _KEPT:
                 self._known.clear()
-            known = self._known[form] = form.template(self._reference)
+            known = self._known[form] = _Template(*form.template(self._reference))
         check_head(entry)
-        template, kinds = known
-        if form.kind != entry.kind or tuple(map(type, values)) != kinds:
+        if form.kind != entry.kind or tuple(map(type, values)) != known.kinds:
             raise EntryRefused("the form is another kind's, or is filled with something else")
-        told: list[int | bytes] = []
-        for value in values:
-            if isinstance(value, Interned):
-                value = self._reference(value)
-            elif isinstance(value, int) and not 0 <= value < _LIMIT:
-                raise EntryRefused(f"`{value}` is not a whole number that the log holds")
-            told.append(value)
-        id_, time = entry.id.encode(), microseconds(entry.time)
-        return sized(template % (*told, nonce(), id_, time))
+        told: list[Any] = list(values)
+        for at in known.interned:
+            told[at] = self._reference(told[at])
+        for at in known.numbers:
+            if not 0 <= told[at] < _LIMIT:
+                raise EntryRefused(f"`{told[at]}` is not a whole number that the log holds")
+        told += (nonce(), entry.id.encode(), microseconds(entry.time))
+        return sized(known.text % tuple(told))
+
+
+class _Template:
+    """A form's text in one segment, the types that fill it, and which of them need a look."""
+
+    __slots__ = ("interned", "kinds", "numbers", "text")
+
+    def __init__(self, text: bytes, kinds: tuple[type, ...]) -> None:
+        self.text = text
+        self.kinds = kinds
+        self.interned = tuple(at for at, kind in enumerate(kinds) if kind is Interned)
+        self.numbers = tuple(at for at, kind in enumerate(kinds) if kind is int)
 
 
 _KEPT: Final = 4096
