@@ -36,7 +36,19 @@ class StreamPlace:
 
 
 Read = Call | StreamPlace | Fault
-_TAKES_PROMPTS: Final = ("Converse", "CreateInference", "Invoke", "RetrieveAndGenerate")
+_TAKES_PROMPTS: Final = (
+    "ApplyGuardrail",
+    "Converse",
+    "CountTokens",
+    "CreateEvaluationJob",
+    "CreateInference",
+    "GenerateQuery",
+    "Invoke",
+    "OptimizePrompt",
+    "Rerank",
+    "Retrieve",
+    "StartFlowExecution",
+)
 
 
 def calls(path: Path) -> Iterator[Read]:

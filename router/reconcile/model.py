@@ -249,7 +249,9 @@ class Result:
         if self.findings:
             return 3
         seen = any(one.attempts for one in self.coverage)
-        return 0 if seen and self.whole and all(one.complete for one in self.coverage) else 4
+        seen = seen and all(one.complete for one in self.coverage)
+        named = any(counts.get("probe") for counts in self.calls.values())  # by anybody
+        return 0 if seen and self.whole and not named else 4
 
     @property
     def to_quarantine(self) -> Mapping[str, Finding]:

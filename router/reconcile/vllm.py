@@ -14,6 +14,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
+from urllib.parse import unquote
 
 from router.reconcile.model import UNKNOWN_TIME, Call, Source, Where
 from router.reconcile.reading import Fault, Line, Object, lines, mapping, text
@@ -26,7 +27,11 @@ _RECEIVED: Final = re.compile(rb"Received request ([A-Za-z0-9_.-]{1,200}):?[ .]"
 _ACCESS: Final = re.compile(rb'"POST (/[^ "?]*)(?:\?[^ "]*)? HTTP/[0-9.]+" ([0-9]{3})')
 _STAMP: Final = re.compile(rb"\b(\d\d)-(\d\d) (\d\d:\d\d:\d\d)\b")
 _OURS: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
-_PATHS: Final = ("/completions", "/responses", "/messages", "/embeddings")
+_PATHS: Final = (
+    "/completions", "/responses", "/messages", "/embeddings", "/generate", "/invocations",
+    "/pooling", "/classify", "/score", "/rerank", "/transcriptions", "/translations",
+)  # fmt: skip
+"""How the paths end that take a prompt, as vLLM serves them."""
 _IDS: Final = ("x_request_id", "x-request-id", "http_x_request_id", "request_id", "requestId")
 _TIMES: Final = ("time", "timestamp", "@timestamp", "time_iso8601", "start_time", "ts", "wall")
 _TARGETS: Final = ("path", "uri", "request_uri", "url", "request")
@@ -71,7 +76,7 @@ def _received(line: Line, endpoint: str, near: int) -> Call | None:
 
 def _access(line: Line, endpoint: str) -> Call | None:
     found = _ACCESS.search(line.text)
-    if found is None or not found[1].decode("latin-1").endswith(_PATHS):
+    if found is None or not unquote(found[1].decode("latin-1")).endswith(_PATHS):
         return None
     return _call("", "", UNKNOWN_TIME, endpoint, line.where, found[2] < b"400")
 
@@ -85,7 +90,7 @@ def _json(line: Line, endpoint: str) -> Call | None:
         return None
     target = text(_first(value, _TARGETS))
     words = target.split(" ")
-    path = (words[1] if len(words) > 1 else target).partition("?")[0]
+    path = unquote((words[1] if len(words) > 1 else target).partition("?")[0]).rstrip("/")
     if not path.endswith(_PATHS):
         return None
     name = text(_first(value, _IDS))

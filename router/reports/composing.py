@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Final
 
 from router.reports import sections
 from router.reports.document import Cell, Line, Report, Section, Table
+from router.reports.suppression import safe
 from router.reports.told import readable
 from router.reports.view import Made, View, most
 from router.reports.wholeness import alarm, whole
@@ -66,20 +67,25 @@ def _facts(view: View) -> Iterator[tuple[str, Cell]]:
     yield "verification", "; ".join(made.verdict.statuses)
     for family, words in sections.WORDS.items():
         yield f"requests {words}", view.total(family)
+    counted = view.full(*sections.WORDS)
     if any(log.anchored is not None for log in made.verdict.logs):
-        counted = view.full(*sections.WORDS)
-        covered, count = sum(one.covered for one in counted), sum(one.count for one in counted)
-        above = count - covered
-        told = above == 0 or above >= made.least
-        yield "of these above every anchor given", above if told else None
+        above = _part(((one.count - one.covered, one.count) for one in counted), made.least)
+        yield "of these above every anchor given", above
     if made.least > 1:
         yield "smallest group told", f"{made.least} requests"
-    hidden = made.gathered.hidden
-    if hidden:
-        yield (
-            "counted, but not to be named where the reader is",
-            (hidden if hidden >= made.least else None),
-        )
+    if made.gathered.hidden:
+        hidden = _part(((one.hidden, one.count) for one in counted), made.least)
+        yield "counted, but not to be named where the reader is", hidden or None
+
+
+def _part(found: Iterable[tuple[int, int]], least: int) -> int | None:
+    """What is told of a part of the groups told in full: (part, whole) of each, where it may be.
+
+    `None` where there is some and none of it may be told.
+    """
+    some = [(part, whole) for part, whole in found if part]
+    told = [part for part, whole in some if safe(part, whole, least)]
+    return sum(told) if told or not some else None
 
 
 def _changes(made: Made) -> Section:

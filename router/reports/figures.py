@@ -67,10 +67,12 @@ class Failed:
 
 @dataclass(slots=True)
 class Tally:
-    """What is counted of one group. `covered` lie below an anchor that was given."""
+    """What is counted of one group. `covered` lie below an anchor that was given, `hidden` may not
+    be named where the reader is."""
 
     count: int = 0
     covered: int = 0
+    hidden: int = 0
     steps: Counter[int] = field(default_factory=Counter)
     statuses: Counter[str] = field(default_factory=Counter)
     rules: Counter[tuple[str, str]] = field(default_factory=Counter)
@@ -85,6 +87,7 @@ class Tally:
         """Count another's too."""
         self.count += other.count
         self.covered += other.covered
+        self.hidden += other.hidden
         self.moved += other.moved
         for name in ("steps", "statuses", "rules", "trials", "failed", "routers"):
             getattr(self, name).update(getattr(other, name))

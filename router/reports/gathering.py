@@ -154,6 +154,7 @@ class Gatherer:
             tally.endpoints.add(endpoint)
         if not self.scope.sees(body):
             self.found.hidden += 1
+            tally.hidden += 1
         elif len(tally.records) < RECORDS:
             tally.records.append(Ref(log, began.place.index, began.id))
 

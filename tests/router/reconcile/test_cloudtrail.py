@@ -73,11 +73,25 @@ def test_what_is_no_inference_is_left_out_and_what_is_odd_is_said() -> None:
         ("bedrock-agent-runtime.amazonaws.com", "InvokeFlow"),
         ("bedrock.amazonaws.com", "RetrieveAndGenerateStream"),
         ("bedrock-runtime.amazonaws.com", "InvokeModelOfTomorrow"),
+        ("bedrock-agent-runtime.amazonaws.com", "OptimizePrompt"),
+        ("bedrock-agent-runtime.amazonaws.com", "Rerank"),
+        ("bedrock-agent-runtime.amazonaws.com", "GenerateQuery"),
+        ("bedrock-agent-runtime.amazonaws.com", "Retrieve"),
+        ("bedrock-agent-runtime.amazonaws.com", "StartFlowExecution"),
+        ("bedrock.amazonaws.com", "CreateEvaluationJob"),
+        ("bedrock.amazonaws.com", "CountTokens"),
+        ("bedrock.amazonaws.com", "ApplyGuardrail"),
     ],
 )
 def test_every_way_to_send_a_prompt_is_a_call(source: str, name: str) -> None:
     (record,) = records(CALL)
     assert isinstance(event({**record, "eventSource": source, "eventName": name}, HERE), Call)
+
+
+@pytest.mark.parametrize("name", ["ListFoundationModels", "GetInferenceProfile", "CreateGuardrail"])
+def test_what_takes_no_prompt_is_none(name: str) -> None:
+    (record,) = records(CALL)
+    assert event({**record, "eventName": name}, HERE) is None
 
 
 def test_without_an_id_the_content_is_one() -> None:

@@ -233,6 +233,10 @@ async def test_the_log_of_a_fleet_that_was_bypassed(tmp_path: Path) -> None:
     result = await asyncio.to_thread(reconcile, asked)
     assert kinds(result) == {Kind.REUSED: 1, Kind.BYPASS: 2}
     assert result.calls["vllm-logs"]["probe"] == 1
+    for more, code in (["probe"], 4), ([], 0):
+        path.write_text("\n".join(line.format(one) for one in [*ids, *more]))
+        result = await asyncio.to_thread(reconcile, asked)
+        assert (kinds(result), result.exit_code) == ({}, code), "anybody can name a call so"
     lost = ids[:-1]
     path.write_text("\n".join(line.format(one) for one in lost))
     result = await asyncio.to_thread(reconcile, asked)

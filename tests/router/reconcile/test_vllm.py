@@ -73,3 +73,16 @@ def test_names_of_requests() -> None:
 def test_stamps_that_are_none(tmp_path: Path) -> None:
     (call,) = read(tmp_path, "INFO 13-45 99:99:99 [l.py:1] Received request chatcmpl-x: p\n")
     assert call.time == UNKNOWN_TIME
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["/invocations", "/inference/v1/generate", "/pooling", "/classify", "/v1/score", "/v2/rerank",
+     "/v1/audio/transcriptions", "/v1/chat/complet%69ons", "/v1/completions/"],
+)  # fmt: skip
+def test_every_path_that_takes_a_prompt_is_a_call(tmp_path: Path, path: str) -> None:
+    (call,) = read(tmp_path, json.dumps({"path": path, "status": 200}) + "\n")
+    assert call.ran
+    if not path.endswith("/"):  # the server sends that one home, to the same without
+        (call,) = read(tmp_path, f'INFO:     10.0.0.1:5 - "POST {path} HTTP/1.1" 200 OK\n')
+        assert call.ran

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.router.audit.logbox import LogBox
+from router.reports.gathering import Scope
+from router.reports.making import Asked, make
+from tests.router.audit.logbox import START, LogBox
 from tests.router.reports.logs import Did
-from tests.router.reports.made import facts, filled, report, rows
+from tests.router.reports.made import DAY, facts, filled, report, rows
 from tests.router.reports.test_reconciled import written
 
 
@@ -51,3 +53,18 @@ async def test_an_empty_period_is_said_as_such(plain: LogBox) -> None:
     assert "nobody-of-that-name" in str(facts(found)["beware"])
     assert "beware" not in facts(report(plain, tenant="bank")), "it only asked nothing"
     assert str(facts(found)["recorded from, to"]).startswith("2027-01-15T08:00:00+00:00, ")
+
+
+async def test_what_may_not_be_named_tells_no_small_group_by_subtraction(plain: LogBox) -> None:
+    """Told requests and hidden ones are both totals: their difference would be the small group."""
+    made = await filled(plain, [Did()] * 10 + [Did("shop")] * 2)
+    scope = Scope(DAY, sits=frozenset({"self:iad1"}))
+    seen, found = [], dict[str, object]()
+    for _ in range(2):
+        found = facts(make(plain.folder, Asked(scope, 5, START + 86_400)))
+        seen.append(found["counted, but not to be named where the reader is"])
+        await made.all([Did("shop")])
+    assert found["requests answered"] == 10
+    assert seen == [10, 10]
+    one = facts(make(plain.folder, Asked(scope, 1, START + 86_400)))
+    assert one["counted, but not to be named where the reader is"] == 14
