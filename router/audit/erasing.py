@@ -41,7 +41,10 @@ def remains(erased: Erased, scope: Scope, folder: Folder, log_id: str) -> Iterat
         yield f"{erased.kept} keys of periods that had not ended by then: erase again later, or all"
     others = [one for one in folder.log_ids() if folder.log(one).openings.exists()]
     if others := [one for one in others if one != log_id]:
-        yield f"the openings of other logs in this folder: {', '.join(others)}"
+        yield (
+            f"the openings of other logs in this folder: {', '.join(others)}; where no process "
+            "writes one any more, erase with `--log`"
+        )
     yield (
         "copies that were made of the side file: disclosures handed out, backups, blocks of the "
         "disk that were not written over"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,6 +24,12 @@ if TYPE_CHECKING:
 @click.option("--request", metavar="ID", help="Only one request's.")
 @click.option("--before", metavar="TIME", help="Only older ones: 2026-11-01, or with a time.")
 @click.option("--all", "everything", is_flag=True, help="Without one of these: all there is.")
+@click.option(
+    "--log",
+    "log_id",
+    metavar="ID",
+    help="Of another log of the folder, that no process writes any more.",
+)
 @click.option("--config", "config", metavar="FILE", help="Configuration file of the router.")
 @click.option("--admin", "admin", metavar="URL", help="The admin listener, instead of a file's.")
 @click.option("--key-file", "key_file", metavar="FILE",
@@ -30,11 +37,12 @@ if TYPE_CHECKING:
               help="File with an operator's api key, instead of this machine's token.")  # fmt: skip
 @json_option
 @failing
-def command(
+def command(  # noqa: PLR0913, PLR0917 - click gives each option its own parameter
     tenant: str | None,
     request: str | None,
     before: str | None,
     everything: bool,
+    log_id: str | None,
     config: str | None,
     admin: str | None,
     key_file: Path | None,
@@ -51,6 +59,7 @@ def command(
       domicile audit erase --tenant clinic
       domicile audit erase --before 2026-01-01
       domicile audit erase --request 06cv1o9f...
+      domicile audit erase --tenant clinic --log eu-2
 
     \b
     A key serves a tenant for a period (`log.key_period`): with --before it goes when its
@@ -62,9 +71,16 @@ def command(
         raise click.UsageError("say what to erase: --tenant, --request, --before, or --all")
     from router.audit.openings import Scope
 
+    if log_id is not None and (admin is not None or key_file is not None):
+        raise click.UsageError(
+            "--log is done here, without a router: leave out --admin, --key-file"
+        )
     micros = instant("--before", before)
     scope = Scope(tenant, request, None if micros is None else micros / 1e6)
-    found = asyncio.run(_erased(scope, config, admin, key_file))
+    if log_id is None:
+        found = asyncio.run(_erased(scope, config, admin, key_file))
+    else:
+        found = asyncio.run(_alone(scope, config, log_id))
     if as_json:
         print_json(found)
         return
@@ -94,8 +110,8 @@ async def _erased(
         return await _alone(scope, config)
 
 
-async def _alone(scope: Scope, config: str | None) -> dict[str, object]:
-    """Without a router: its log is opened, recovered if need be, and closed again."""
+async def _alone(scope: Scope, config: str | None, log_id: str | None = None) -> dict[str, object]:
+    """Without a router: its log, or another, is opened, recovered if need be, and closed again."""
     from router.audit.erasing import erase, remains
     from router.audit.layout import Folder
     from router.audit.log import AuditLog
@@ -104,6 +120,11 @@ async def _alone(scope: Scope, config: str | None) -> dict[str, object]:
 
     path = find(config, os.environ)
     settings = log_settings(load(path), path.parent, os.environ)
+    if log_id is not None:
+        known = Folder(settings.dir).log_ids()
+        if log_id not in known:
+            raise click.UsageError(f"no log `{log_id}` here, only {', '.join(known) or 'none'}")
+        settings = replace(settings, log_id=log_id)
     log = await AuditLog.open(settings, clock=time.time, entropy=os.urandom)
     try:
         now = max(time.time(), log.newest_time())
