@@ -29,6 +29,7 @@ from router.operating import (
 from router.operator import operator
 from router.quotas import exactness
 from router.reload import Reloader
+from router.supervisor.channel import Gone
 from router.supervisor.crew import Crew
 from router.supervisor.merged import merged
 from router.supervisor.orders import Accept, Erase, Narrow, StatusAsked
@@ -136,8 +137,14 @@ async def narrowed(crew: Crew, asked: Narrow) -> tuple[Imposed, ...]:
     Raises:
         RequestError: it is nothing to be quarantined, or some did not confirm; says which.
     """
+    chosen = await crew.begun()
+    stopping = [slot for slot in crew.slots if slot.state == "stopping"]
+    done = await crew.every(asked, tuple, chosen + stopping)
+    # One that read what its siblings had been told before they were told this.
+    late = [s for s in crew.slots if s not in chosen and s.state in ("starting", "serving")]
+    done += [(slot, Gone("it is starting")) for slot in late]
     found: dict[tuple[str, str], Imposed] = {}
-    for imposed in _confirmed(await crew.every(asked, tuple, await crew.begun())):
+    for imposed in _confirmed(done, lenient=asked.asked.lift):
         found.update({(one.what, one.name): one for one in imposed})
     return tuple(found.values())
 
@@ -149,11 +156,12 @@ def _complete(crew: Crew) -> None:
         raise RequestError("log_unavailable", f"{told}; try again", retry_after=5.0)
 
 
-def _confirmed(told: Sequence[tuple[Slot, T | Exception]]) -> list[T]:
-    """The answers. What some did, and others say is nothing to do there, is done."""
+def _confirmed(told: Sequence[tuple[Slot, T | Exception]], lenient: bool = True) -> list[T]:
+    """The answers. What some did, and others say is nothing to do there, is done: if `lenient`.
+    What narrows is to be done by all."""
     done = [one for _, one in told if not isinstance(one, Exception)]
     failed = [(slot, one) for slot, one in told if isinstance(one, Exception)]
-    real = [(s, e) for s, e in failed if not (done and _is_nothing(e))]
+    real = [(s, e) for s, e in failed if not (lenient and done and _is_nothing(e))]
     if not real and told:
         return done
     if real and len(real) == len(told) and isinstance(real[0][1], RequestError):

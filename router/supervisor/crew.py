@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Sequence
+from contextlib import suppress
 from typing import Final, TypeVar
 
 from router.app import Clocks
@@ -106,13 +107,10 @@ class Crew:
 
     async def begun(self) -> list[Slot]:
         """The workers that serve, once those that are starting do, or can't."""
-        async with asyncio.timeout(None) as waiting:
-            waiting.reschedule(asyncio.get_running_loop().time() + BEGINNING)
-            try:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(BEGINNING):
                 while any(slot.state == "starting" for slot in self.slots):
                     await self._clocks.sleep(BEAT)
-            except TimeoutError:
-                pass
         return self.serving()
 
     def whole(self) -> Whole:
@@ -206,6 +204,7 @@ class Crew:
 
     async def _process(self, slot: Slot) -> int:
         """One process from start to end; gives its exit code."""
+        slot.state = "starting"  # from here on it doesn't read what siblings are told
         try:
             # What siblings were told while this one was away.
             logs = [one.log for one in self.slots]
@@ -303,8 +302,11 @@ class Crew:
             case Begin():
                 return self._orders(slot)
             case Began():
-                slot.state, slot.reason = "serving", ""
-                slot.since = slot.heard = self._clocks.loop()
+                async with self._turn:  # no reload may pass it by
+                    if slot.given not in (None, self.snapshot.digest):
+                        await self._give(slot)
+                    slot.state, slot.reason = "serving", ""
+                    slot.since = slot.heard = self._clocks.loop()
             case Failed():
                 slot.reason = message.message
                 if not self._complete and not self.hopeless.done():
@@ -317,6 +319,7 @@ class Crew:
         return None
 
     def _orders(self, slot: Slot) -> Orders:
+        slot.given = self.snapshot.digest
         return Orders(
             slot.number,
             self.snapshot,

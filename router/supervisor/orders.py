@@ -45,7 +45,7 @@ class Orders:
 
 @dataclass(frozen=True, slots=True)
 class Began:
-    """The worker's socket is served."""
+    """The worker can serve, and does once this is answered; what is in force is in force there."""
 
 
 @dataclass(frozen=True, slots=True)

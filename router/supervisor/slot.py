@@ -33,7 +33,10 @@ Answering = Callable[["Slot", object], Awaitable[object]]
 
 @dataclass(slots=True)
 class Slot:
-    """What the supervisor knows of one worker; `number` counts from 1."""
+    """What the supervisor knows of one worker; `number` counts from 1.
+
+    `given` is the digest of the snapshot in its orders, `None` before it has any.
+    """
 
     number: int
     log: str
@@ -48,6 +51,7 @@ class Slot:
     starts: int = 0
     failures: int = 0
     reason: str = ""
+    given: str | None = None
     read: Readout = field(default_factory=lambda: NOTHING)
 
     @property

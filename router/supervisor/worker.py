@@ -57,6 +57,8 @@ from router.supervisor.orders import (
 from router.watch.start import Watches
 
 T = TypeVar("T")
+WHILE_RELOADING: Final = 90.0
+"""Seconds that a start waits while the others are given another snapshot."""
 _FAULTS: Final = (ConfigError, DocumentErrors, AuditError, OSError)
 
 
@@ -182,7 +184,7 @@ class Relay:
 
 
 async def begin(orders: Orders, channel: Channel, door: socket.socket) -> tuple[Serving, Worker]:
-    """The router of some orders, serving at a socket.
+    """The router of some orders, which does not serve at its socket yet.
 
     Raises:
         ConfigError, DocumentErrors, AuditError, OSError: it can't start.
@@ -195,13 +197,22 @@ async def begin(orders: Orders, channel: Channel, door: socket.socket) -> tuple[
         raise TypeError("a router that is opened has its watches")
     router.live.siblings = Relay(channel, orders.logs)
     serving = Serving(router, door, None)
-    worker = Worker(serving, router.watches, orders)
+    return serving, Worker(serving, router.watches, orders)
+
+
+async def serve(channel: Channel, serving: Serving) -> None:
+    """Serve once the supervisor knows of it: from then on it is told of every change, and what came
+    since its orders it has heard.
+
+    Raises:
+        Gone, OSError: it can't.
+    """
     try:
+        await channel.ask(Began(), NoneType, WHILE_RELOADING)
         await serving.start()
     except BaseException:
-        await router.close(0)
+        await serving.router.close(0)
         raise
-    return serving, worker
 
 
 class Post:
@@ -225,12 +236,12 @@ async def work(pair: socket.socket, door: socket.socket) -> int:
     try:
         orders = await channel.ask(Begin(os.getpid()), Orders)
         try:
-            serving, worker = await begin(orders, channel, door)
+            serving, post.worker = await begin(orders, channel, door)
+            worker = post.worker
+            await serve(channel, serving)
         except _FAULTS as error:
             await channel.ask(Failed(str(error)), NoneType)
             return 1
-        post.worker = worker
-        await channel.ask(Began(), NoneType)
         await _ended(worker, alone)
         if alone.done():
             door.close()

@@ -13,7 +13,7 @@ from router.errors import RequestError
 from router.metrics import Metrics
 from router.operating import ErasedTold
 from router.reload import Reloader, Source
-from router.supervisor import admin
+from router.supervisor import admin, crew
 from router.supervisor.channel import Gone
 from router.supervisor.merged import NOTHING
 from router.supervisor.orders import Accept, Erase, Narrow, StatusAsked
@@ -94,6 +94,56 @@ async def test_nothing_is_lifted_while_a_worker_is_away(tmp_path: Path) -> None:
         assert not any(isinstance(one, Narrow) for said in world.said for one in said.heard)
         narrowed = await client.post("/quarantine", json=FLOOD, headers=HEADERS)
         assert narrowed.status_code == 200  # the other takes it when it is back
+
+
+async def test_one_that_is_starting_did_not_confirm(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It has read what its siblings were told before, and would serve without this."""
+    monkeypatch.setattr(crew, "BEGINNING", 0.05)
+    world = World.of(tmp_path)
+    async with asked(world) as client:
+        world.crew.slots[1].state = "starting"
+        done = await client.post("/quarantine", json=FLOOD, headers=HEADERS)
+        assert (done.status_code, "worker 2: it is starting" in done.text) == (503, True)
+        assert any(isinstance(one, Narrow) for one in world.said[0].heard)
+
+
+async def test_one_that_began_while_the_others_were_told_did_not_confirm(
+    tmp_path: Path,
+) -> None:
+    world = World.of(tmp_path)
+    async with asked(world) as client:
+        first, second = world.crew.slots
+        second.state, ask = "down", world.said[0].ask
+
+        async def meanwhile(message: object, kind: type, patience: float = 0.0) -> object:
+            second.state = "serving"
+            return await ask(message, kind, patience)
+
+        world.said[0].ask = meanwhile  # type: ignore[method-assign]
+        done = await client.post("/quarantine", json=FLOOD, headers=HEADERS)
+        assert (done.status_code, "worker 2" in done.text) == (503, True)
+        assert first.state == "serving"
+
+
+async def test_one_that_drains_is_told_too(tmp_path: Path) -> None:
+    """Its open requests may still be sent somewhere."""
+    world = World.of(tmp_path)
+    async with asked(world) as client:
+        world.crew.slots[1].state = "stopping"
+        done = await client.post("/quarantine", json=FLOOD, headers=HEADERS)
+        assert done.status_code == 200
+        assert any(isinstance(one, Narrow) for one in world.said[1].heard)
+
+
+async def test_what_one_worker_does_not_know_is_not_narrowed_by_all(tmp_path: Path) -> None:
+    """It serves another snapshot, and will serve this one soon."""
+    world = World.of(tmp_path)
+    async with asked(world) as client:
+        world.said[1].broken[Narrow] = RequestError("invalid_request", "there is no endpoint")
+        done = await client.post("/quarantine", json=FLOOD, headers=HEADERS)
+        assert (done.status_code, "worker 2: there is no endpoint" in done.text) == (503, True)
 
 
 async def test_nobody_there_confirms_nothing(tmp_path: Path) -> None:

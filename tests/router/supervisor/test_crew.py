@@ -190,6 +190,52 @@ async def test_one_that_began_with_the_old_snapshot_is_given_the_new(tmp_path: P
     assert world.said[1].active == "a"
 
 
+async def test_one_that_begins_during_a_reload_serves_nothing_before_it_has_the_new(
+    tmp_path: Path,
+) -> None:
+    """Its orders are older than the reload that nobody told it of."""
+    world = World.of(tmp_path)
+    crew, (first, second) = world.crew, world.crew.slots
+    for slot in (first, second):
+        assert isinstance(await crew._answer(slot, Begin(1)), Orders)
+    await crew._answer(first, Began())
+    new = reloaded(world.base)
+    crew.files.on_disk = "b"
+    gate, ask = asyncio.Event(), world.said[0].ask
+
+    async def slow(message: object, kind: type, patience: float = 0.0) -> object:
+        await gate.wait()
+        return await ask(message, kind, patience)
+
+    world.said[0].ask = slow  # type: ignore[method-assign]
+    reloading = asyncio.create_task(crew.reload(new))
+    await asyncio.sleep(0)
+    beginning = asyncio.create_task(crew._answer(second, Began()))
+    await asyncio.sleep(0.01)
+    assert (second.state, beginning.done()) != ("serving", True)
+    gate.set()
+    await asyncio.gather(reloading, beginning)
+    assert [type(one) for one in world.said[1].heard] == [Prepare, Install]
+    assert (second.state, world.said[1].active) == ("serving", "b")
+
+
+async def test_one_that_reads_its_siblings_vetoes_is_starting(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What they are told from then on, it has to be told itself."""
+    world = World.of(tmp_path)
+    slot = world.crew.slots[1]
+    seen: list[str] = []
+
+    def inherit(*given: object) -> None:
+        seen.append(slot.state)
+        raise LogUnavailable("no more of this test")
+
+    monkeypatch.setattr(crew_module, "inherit", inherit)
+    assert await world.crew._process(slot) == 1
+    assert seen == ["starting"]
+
+
 async def test_the_time_is_never_before_the_newest_in_a_log(tmp_path: Path) -> None:
     world = World.of(tmp_path)
     assert world.crew.now() == 1.0

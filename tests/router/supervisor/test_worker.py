@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -35,7 +36,7 @@ from router.supervisor.orders import (
     StatusAsked,
     Write,
 )
-from router.supervisor.worker import Post, Relay, Worker
+from router.supervisor.worker import Post, Relay, Worker, serve
 from tests.router.folders import sound
 from tests.router.reloading import World, watched
 
@@ -181,3 +182,36 @@ async def test_a_siblings_log_is_read_through_the_supervisor() -> None:
     other.found = Gone("ended")
     with pytest.raises(RequestError, match="not running"):
         await relay.record("b", 1, "key")
+
+
+@pytest.mark.parametrize("fault", [None, Gone("ended")])
+async def test_it_serves_once_the_supervisor_knows_of_it(fault: Exception | None) -> None:
+    """Else it would answer by what was in force when it was started."""
+    done: list[str] = []
+
+    class Told:
+        async def ask(self, message: object, kind: type, patience: float) -> None:
+            done.append(type(message).__name__)
+            await asyncio.sleep(0)
+            if fault is not None:
+                raise fault
+
+    class Starting:
+        router: Starting
+
+        async def start(self) -> None:
+            done.append("serves")
+
+        async def close(self, drain: float) -> None:
+            done.append("closed")
+
+    starting = Starting()
+    starting.router = starting
+    serving = serve(cast("Channel", Told()), cast("Serving", starting))
+    if fault is None:
+        await serving
+        assert done == ["Began", "serves"]
+    else:
+        with pytest.raises(Gone):
+            await serving
+        assert done == ["Began", "closed"]
