@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from router.frozen import frozen
 
 _BYTES_PER_TOKEN = 4
+_MOST = 1 << 32  # no call has more: the log, which holds numbers below 2^53, must take its outcome
 
 
 @frozen
@@ -30,10 +31,10 @@ class Usage:
 
 
 def _count(holder: Mapping[str, object], *names: str) -> int | None:
-    """The first of these members that is a count; `True` and negatives are not counts."""
+    """The first of these members that is a count; `True`, negatives and absurd ones are none."""
     for name in names:
         value = holder.get(name)
-        if type(value) is int and value >= 0:
+        if type(value) is int and 0 <= value <= _MOST:
             return value
     return None
 

@@ -188,6 +188,24 @@ async def test_usage_and_price_are_settled(tmp_path: Path) -> None:
     assert ran["process"] == ["self:fra1"]
 
 
+async def test_an_endpoint_can_not_keep_its_outcome_out_of_the_log(tmp_path: Path) -> None:
+    """By counts that no entry may hold: the request would stay open, its place untold."""
+
+    def absurd(host: str, number: int) -> Reply:
+        usage = {"prompt_tokens": 3, "completion_tokens": 1 << 53}
+        message = {"role": "assistant", "content": "hi"}
+        choice = {"index": 0, "finish_reason": "stop", "message": message}
+        body = {"id": "x", "object": "chat.completion", "created": 1, "model": "tiny",
+                "choices": [choice], "usage": usage}  # fmt: skip
+        return Reply(200, chunks=[json.dumps(body).encode()])
+
+    async with scripted(tmp_path, absurd) as world:
+        await world.ask()
+        assert world.router.live.metrics.value("domicile_log_failures_total", ()) == 0
+    told = [one.body for one in entries(tmp_path) if one.kind == "outcome"]
+    assert [(one["endpoint"], one["status"]) for one in told] == [("fra1", "ok")]
+
+
 async def test_identifiers_do_not_leave_when_policy_says_so(tmp_path: Path) -> None:
     plan = Plan(rules=(Rule("r", obligations=(Redact(frozenset({"iban"})),)),))
     iban = "DE89 3704 0044 0532 0130 00"

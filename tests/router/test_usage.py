@@ -26,6 +26,8 @@ from router.usage import Usage, estimate, in_answer, merged, read, read_bedrock
         ),
         ({"prompt_tokens": 3, "completion_tokens": 2, "cache_read_input_tokens": 1}, Usage(3, 2)),
         ({"prompt_tokens": -1, "completion_tokens": True}, None),
+        ({"prompt_tokens": 3, "completion_tokens": 1 << 53}, Usage(3, 0)),
+        ({"prompt_tokens": 1 << 60, "completion_tokens": 1 << 60}, None),
         ({}, None),
         (None, None),
         ("usage", None),
@@ -45,6 +47,7 @@ def test_read(told: object, usage: Usage | None) -> None:
             Usage(17, 2, 10, 4),
         ),
         ({"inputTokens": 3}, None),
+        ({"inputTokens": 3, "outputTokens": 1 << 60}, None),
         ([], None),
     ],
 )  # fmt: skip
