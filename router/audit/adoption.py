@@ -24,7 +24,7 @@ import orjson
 from router.audit.certificate import Signing
 from router.audit.disk import Disk
 from router.audit.entry import Entry
-from router.audit.errors import LogDamaged, LogLocked, NoteInvalid, OpeningsDamaged
+from router.audit.errors import AuditError, LogDamaged, LogLocked, NoteInvalid, OpeningsDamaged
 from router.audit.layout import Folder, LogFolder, complete_lines
 from router.audit.log import AuditLog
 from router.audit.note import Checkpoint, PublicKey, parse_checkpoint
@@ -38,11 +38,13 @@ SILENT: Final = 150.0
 
 @dataclass(frozen=True, slots=True)
 class Adopted:
-    """A log that was taken over: its lines. `lost` says why it could not be, with what is good."""
+    """A log that was taken over: its lines. `lost` says why it could not be, with what is good;
+    `waits` why it could not be now."""
 
     log: str
     lines: int
     lost: str = ""
+    waits: str = ""
 
 
 async def adopt(
@@ -54,13 +56,26 @@ async def adopt(
     """Take over every orphaned log beside the one of `settings`.
 
     Raises:
-        LogDamaged: the roster, or what opens a log, can't be read. LogUnavailable,
-            KeyUnavailable, OSError: one could not be taken over now; ask again.
+        LogDamaged: the roster can't be read.
     """
     now = clock()
     found = await asyncio.to_thread(lambda: list(orphans(settings, now)))
-    done = [await _taken(settings, log, clock, entropy, disk) for log in found]
+    done = [await _tried(settings, log, clock, entropy, disk) for log in found]
     return [one for one in done if one is not None]
+
+
+async def _tried(
+    settings: LogSettings,
+    log: str,
+    clock: Callable[[], float],
+    entropy: Callable[[int], bytes],
+    disk: Disk,
+) -> Adopted | None:
+    """One that can't be taken over now keeps nobody from the others."""
+    try:
+        return await _taken(settings, log, clock, entropy, disk)
+    except (AuditError, OSError) as error:
+        return Adopted(log, 0, waits=f"{log}: {error}")
 
 
 def orphans(settings: LogSettings, now: float) -> Iterator[str]:

@@ -38,7 +38,11 @@ class PeerWatch:
             live.notes[NOTE] = str(error)
             return
         live.notes.pop(NOTE, None)
+        if waits := [one.waits for one in done if one.waits]:
+            live.notes[NOTE] = "; ".join(waits)
         for one in done:
+            if one.waits:
+                continue
             body: dict[str, Json] = {
                 "event": "lost" if one.lost else "adopted",
                 "log": one.log,

@@ -11,7 +11,6 @@ import pytest
 from router.audit import adoption
 from router.audit.adoption import SILENT, Adopted, adopt, last_good, orphans
 from router.audit.commands import run_show
-from router.audit.errors import OpeningsDamaged
 from router.audit.layout import Folder
 from router.audit.note import create_signing_key, parse_checkpoint
 from router.audit.roster import read_roster
@@ -153,8 +152,17 @@ async def test_a_log_whose_openings_are_damaged_is_not_given_up(box: LogBox) -> 
     side.parent.mkdir(parents=True, exist_ok=True)
     side.write_bytes(b"nonsense\n")
     box.clock.now += SILENT + 1
-    with pytest.raises(OpeningsDamaged, match="line 1"):
-        await taken(box)
+    other = await box.open("us-1")
+    box.copy(box.root / "left")
+    await other.close()
+    shutil.rmtree(box.folder)
+    (box.root / "left").rename(box.folder)
+    for path in box.folder.rglob("checkpoint*"):
+        os.utime(path, (1, 1))
+    box.clock.now += SILENT + 1
+    waiting, whole = await taken(box)
+    assert (waiting.log, "line 1" in waiting.waits) == ("eu-2", True)
+    assert (whole.log, whole.waits) == ("us-1", ""), "it keeps nobody from the others"
     assert "lost" not in dict(events(box)).values()
     side.unlink()
     assert [(one.log, one.lost) for one in await taken(box)] == [("eu-2", "")]
