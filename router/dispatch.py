@@ -38,6 +38,7 @@ from router.outcomes import Failed, Told, attempts_told, ended, failed, failed_a
 from router.providers.base import Ask, Decoder, Failure
 from router.retrying import RetryBudget, is_harmless
 from router.role_keys import CredentialBoard
+from router.selection import larger_than
 from router.silence import Silence
 from router.snapshot import Snapshot
 from router.transport.messages import AttemptFailed, Fate, OutboundResponse, Timeouts, Transport
@@ -83,6 +84,7 @@ class _Run:
     vetoed: list[str] = field(default_factory=list)
     doubted: Dispatched | None = None
     asked: set[str] = field(default_factory=set)
+    out: set[str] = field(default_factory=set)
 
     plan: Plan = field(init=False)
     arrival: Arrival = field(init=False)
@@ -137,12 +139,14 @@ class Dispatcher:
         """The first answer that is not doubted; a doubted one is kept for when nobody larger has
         any, and its own tier isn't asked again."""
         for candidacy in run.plan.ranked.order:
-            if run.doubted is not None and candidacy.tier <= run.doubted.candidacy.tier:
+            if run.doubted and candidacy not in self._larger(run, run.doubted.candidacy):
                 continue
             found = await self._endpoint(run, candidacy)
-            if found is not None and not self.doubts(found):
+            if found is None:
+                run.out.add(candidacy.endpoint.name)
+            elif not (self._larger(run, found.candidacy) and self.doubts(found)):
                 return found
-            if found is not None:
+            else:
                 found.held.close()
                 run.attempts[-1] = replace(run.attempts[-1], result="escalated")
                 run.doubted = found
@@ -196,8 +200,7 @@ class Dispatcher:
         return replace(found, attempts=tuple(run.attempts))
 
     def _other(self, run: _Run, first: Candidacy, asked: str) -> tuple[Candidacy, str] | None:
-        """Where a second attempt may be made: the next replica of the plan in the same tier, at an
-        endpoint that every `prefer` opens now. The first one has not failed."""
+        """Where a second attempt may be made: the next replica at one of `beside_of`."""
         if self.loop_time() >= run.arrival.deadline:
             return None
         if run.arrival.snapshot.config.router.limits.attempts < 2:
@@ -210,6 +213,9 @@ class Dispatcher:
                 if replica != asked and standing is not Standing.MARKED:
                     return candidacy, replica
         return None
+
+    def _larger(self, run: _Run, first: Candidacy) -> list[Candidacy]:
+        return larger_than(first, run.plan, lambda: run.out | self._marked(run))
 
     def _marked(self, run: _Run) -> set[str]:
         """Endpoints none of whose replicas is well enough to be asked."""

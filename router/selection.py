@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 from policies.engine import Preference
 from regions.health import Standing
-from router.types import Candidacy
+from router.types import Candidacy, Plan
 
 
 class Condition(NamedTuple):
@@ -121,6 +121,21 @@ def is_open(
         _opens(preference, candidacy, eligible, out | full if preference.spill else out)
         for preference in candidacy.verdict.allowed.prefer
     )
+
+
+def larger_than(
+    first: Candidacy, plan: Plan, out: Callable[[], AbstractSet[str]]
+) -> list[Candidacy]:
+    """Whom a plan may ask though `first` answered: of a larger tier, where every `prefer` is open.
+
+    Args:
+        out: as of `is_open`; asked for only where there is a `prefer`.
+    """
+    found = [one for one in plan.ranked.order if one.tier > first.tier]
+    if not any(one.verdict.allowed.prefer for one in found):
+        return found
+    names = out()
+    return [one for one in found if is_open(one, plan.ranked.filtered.eligible, names)]
 
 
 def _opens(

@@ -103,6 +103,21 @@ async def test_when_no_larger_tier_answers_the_small_answer_is_better_than_none(
         assert world.router.live.inflight.keys == ()
 
 
+@pytest.mark.parametrize("marked", [False, True])
+async def test_a_doubted_answer_opens_no_later_preference(tmp_path: Path, marked: bool) -> None:
+    """France answered: it did not fail, so that Germany is not asked."""
+    rule = "  - {name: home, prefer: [FR, EU], because: contract}"
+    graded = files(grading=GRADING, rules=rule)
+    async with built(tmp_path, lambda h, n: answer("I cannot say."), graded) as world:
+        live = world.router.live
+        if marked:
+            live.health.mark("fra1", live.loop_time(), 60.0)
+        done = await ask(world)
+        assert done.sent["x-domicile-tier"] == "small"
+        assert done.sent["x-domicile-attempts"] == "1"
+        assert world.transport.at("fra1") == 0
+
+
 async def test_policy_that_ends_at_small_is_no_cascade(tmp_path: Path) -> None:
     rule = "  - {name: bound, obligations: [{tier: {ceiling: small}}], because: contract}"
     graded = files(grading=GRADING, rules=rule)
