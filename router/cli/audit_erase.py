@@ -13,6 +13,7 @@ import click
 
 from router.cli.audit_query import instant
 from router.cli.failing import failing
+from router.cli.reaching import door_options
 from router.cli.shown import json_option, print_json
 
 if TYPE_CHECKING:
@@ -30,11 +31,7 @@ if TYPE_CHECKING:
     metavar="ID",
     help="Of another log of the folder, that no process writes any more.",
 )
-@click.option("--config", "config", metavar="FILE", help="Configuration file of the router.")
-@click.option("--admin", "admin", metavar="URL", help="The admin listener, instead of a file's.")
-@click.option("--key-file", "key_file", metavar="FILE",
-              type=click.Path(path_type=Path, dir_okay=False),
-              help="File with an operator's api key, instead of this machine's token.")  # fmt: skip
+@door_options
 @json_option
 @failing
 def command(  # noqa: PLR0913, PLR0917 - click gives each option its own parameter

@@ -15,6 +15,7 @@ import click
 
 from router.cli.audit_query import instant
 from router.cli.failing import failing
+from router.cli.reaching import door_options
 from router.cli.shown import json_option, print_json, print_table
 
 if TYPE_CHECKING:
@@ -57,10 +58,7 @@ _SHOWN = 50
 @click.option("--lookup-url", metavar="URL", default="", help="CloudTrail's private address.")
 @click.option("--quarantine", is_flag=True,
               help="Quarantine endpoints that ran outside or in unknown places.")  # fmt: skip
-@click.option("--config", metavar="FILE", help="The router's configuration, for --quarantine.")
-@click.option("--admin", metavar="URL", help="Its admin listener, instead of the file's.")
-@click.option("--key-file", metavar="FILE", type=_FILE,
-              help="An operator's api key, instead of this machine's token.")  # fmt: skip
+@door_options
 @json_option
 @failing
 def command(  # noqa: PLR0913, PLR0917 - click gives each option its own parameter

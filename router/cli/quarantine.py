@@ -9,6 +9,7 @@ import click
 
 from router.cli.failing import failing
 from router.cli.listener import post, reached
+from router.cli.reaching import door_options
 from router.cli.shown import json_option, print_json
 
 
@@ -17,11 +18,7 @@ from router.cli.shown import json_option, print_json
 @click.argument("name", metavar="NAME")
 @click.option("--reason", required=True, help="Why; it stands in the region log.")
 @click.option("--lift", is_flag=True, help="Let it be used again.")
-@click.option("--config", "config", metavar="FILE", help="Configuration file of the router.")
-@click.option("--admin", "admin", metavar="URL", help="The admin listener, instead of a file's.")
-@click.option("--key-file", "key_file", metavar="FILE",
-              type=click.Path(path_type=Path, dir_okay=False),
-              help="File with an operator's api key, instead of this machine's token.")  # fmt: skip
+@door_options
 @json_option
 @failing
 def command(
