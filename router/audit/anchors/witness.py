@@ -8,7 +8,8 @@ The request is the body of `POST /add-checkpoint`:
     <checkpoint note>
 
 A witness, for each request:
- 1. knows the origin (404) and one of its signatures (403);
+ 1. knows the origin (404) and one of its signatures (403), and the certificate of its key, where
+    it has one, is of now, give or take an hour (403): a key whose day is over moves no log on;
  2. is told the size it saw last (409 with that size) and one not above the checkpoint's (400);
  3. checks the proof (422; a second root of one size is 409);
  4. stores the checkpoint durably, and only then
@@ -21,6 +22,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
+from typing import Final
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
@@ -30,6 +32,9 @@ from router.audit.errors import AuditError, NoteInvalid
 from router.audit.note import Checkpoint, PublicKey, parse_checkpoint
 from router.audit.reading import LogReader
 from router.audit.tree import EMPTY_ROOT, verify_consistency
+
+SKEW: Final = 3600.0
+"""Seconds by which a witness's clock and a log's may differ."""
 
 
 class AnchorRefused(AuditError):
@@ -82,8 +87,12 @@ class Witness:
         head = request.checkpoint
         if head.origin not in self._logs:  # 1
             return Answer(404, "unknown log\n")
-        if head.signed_by(self._logs[head.origin]) is None:
+        signed = head.signed(self._logs[head.origin])
+        if signed is None:
             return Answer(403, "signed by no known key\n")
+        held, now = signed.certificate, self._clock()
+        if held is not None and not held.begins - SKEW <= now < held.ends + SKEW:
+            return Answer(403, "the certificate of its key is of another time\n")
         if request.old > head.size:
             return Answer(400, "the old size is above the new one\n")
         refusal = self._judge(request)

@@ -7,13 +7,16 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from router.audit.anchors.witness import AnchorRefused, Answer, Witness, WitnessAnchor
+from router.audit.certificate import Signing
 from router.audit.layout import Folder
-from router.audit.note import Checkpoint, Signer, load_signer, parse_checkpoint
+from router.audit.note import LIFETIME, Checkpoint, Signer, load_signer, parse_checkpoint
 from router.audit.reading import LogReader
 from router.audit.verify import verify
 from tests.router.audit.faultydisk import FaultyDisk, QuickDisk, fails
 from tests.router.audit.logbox import LogBox
+from tests.router.audit.services import Service
 
+HOUR = 3600.0
 PRIVATE = Ed25519PrivateKey.from_private_bytes(b"w" * 32)
 
 
@@ -136,3 +139,20 @@ async def test_an_answer_without_a_signature_is_no_anchor(table: Table, body: st
 
     with pytest.raises(AnchorRefused):
         await WitnessAnchor(table.witness.key, table.reader, send).publish(table.heads[0])
+
+
+@pytest.mark.parametrize(
+    ("early", "status"),
+    [(-2 * HOUR, 403), (-HOUR / 2, 200), (0, 200), (LIFETIME, 200), (LIFETIME + 2 * HOUR, 403)],
+)
+async def test_a_key_whose_day_is_over_or_to_come_moves_no_log_on(
+    table: Table, early: float, status: int
+) -> None:
+    """A stolen key of yesterday would lock the log itself out, or fork it with a witness's word."""
+    service, now = Service(), table.box.clock.now
+    logs = {"eu-1": [service.public()]}
+    witness = Witness("w", PRIVATE, logs, table.box.root / "other", QuickDisk(), table.box.clock)
+    signer = Signing("eu-1", service, table.box.entropy.randbytes, now - early).signer
+    head = signer.checkpoint(table.heads[0].size, table.heads[0].root)
+    assert witness.add_checkpoint(table.body(0, head)).status == status
+    assert (witness.seen("eu-1") == head) == (status == 200)
