@@ -269,8 +269,8 @@ class Dispatcher:
         run.asked.add(replica)
         if number:
             await self.record(run.plan, candidacy, number)
-            if self._vetoed(run, candidacy):  # a veto, or the decision's end, came meanwhile
-                return None
+        if self._vetoed(run, candidacy):  # a veto, or the decision's end, came meanwhile
+            return None
         began = self.loop_time()
         lease = run.plan.admitted.lease
         tokens = lease.tokens or run.plan.classified.tokens

@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -72,6 +73,11 @@ async def asked(world: Scripted) -> FakeExchange:
         return await world.ask(stream=True)
 
 
+async def both_sent(world: Scripted) -> None:
+    while len(world.transport.sent) < 2:  # noqa: ASYNC110
+        await asyncio.sleep(0.01)
+
+
 def entries(folder: Path, kind: str) -> list[Shown]:
     found = LogReader(Folder(folder / "log").log("eu-1")).entries()
     return [one for one in found if one.kind == kind]
@@ -107,8 +113,7 @@ async def test_the_first_may_win_all_the_same(tmp_path: Path) -> None:
         hedge(world)
         gate = slow(world, "fra1", "par1")
         asking = asyncio.create_task(asked(world))
-        while len(world.transport.sent) < 2:  # noqa: ASYNC110
-            await asyncio.sleep(0.01)
+        await both_sent(world)
         gate.set()
         done = await asking
         winner = done.sent["x-domicile-endpoint"]
@@ -161,6 +166,23 @@ async def test_a_managed_endpoint_is_not_hedged_without_its_word(
         await never_hedged(world, lambda: world.ask(stream=True))
 
 
+async def test_a_veto_of_the_same_turn_stops_the_first_attempt_too(tmp_path: Path) -> None:
+    """Raced, it begins a turn after it was looked at: law 8 holds where it is sent."""
+    async with scripted(tmp_path, streamed) as world:
+        hedge(world)
+        live = world.router.live
+        dispatcher = world.router.pipeline._steps.dispatcher  # type: ignore[attr-defined]
+
+        def wait(*given: object) -> float:
+            vetoes = Vetoes(endpoints=dict.fromkeys(live.snapshot.policy.endpoints, "x"))
+            asyncio.get_running_loop().call_soon(live.vetoes.put, "quarantine", vetoes)
+            return 5.0
+
+        object.__setattr__(dispatcher, "hedges", SimpleNamespace(wait=wait))
+        assert (await asked(world)).status == 503
+        assert world.transport.sent == []
+
+
 async def test_a_vetoed_endpoint_is_no_second_choice(tmp_path: Path) -> None:
     async with scripted(tmp_path, streamed) as world:
         hedge(world)
@@ -168,11 +190,11 @@ async def test_a_vetoed_endpoint_is_no_second_choice(tmp_path: Path) -> None:
         await never_hedged(world, lambda: world.ask(stream=True))
 
 
-def preferring(world: Scripted, spill: bool = False) -> None:
-    """Germany first, and the rest when it gives nothing."""
+def preferring(world: Scripted, first: str, spill: bool = False) -> None:
+    """One country first, and the rest when it gives nothing."""
     live = world.router.live
     policy = live.snapshot.policy
-    sets = (policy.atlas.country("DE"), policy.atlas.worldwide())
+    sets = (policy.atlas.country(first), policy.atlas.worldwide())
     rules = (Rule("home-first", prefer=Prefer(sets, spill)),)
     live.snapshot = replace(live.snapshot, policy=replace(policy, rules=rules, digest="r" * 64))
 
@@ -180,7 +202,7 @@ def preferring(world: Scripted, spill: bool = False) -> None:
 @pytest.mark.parametrize("spill", [False, True])
 async def test_being_slow_opens_no_later_preference(tmp_path: Path, spill: bool) -> None:
     async with scripted(tmp_path, streamed) as world:
-        preferring(world, spill)
+        preferring(world, "DE", spill)
         hedge(world)
         await never_hedged(world, lambda: world.ask(stream=True))
     assert entries(tmp_path, "attempt") == []
@@ -189,17 +211,13 @@ async def test_being_slow_opens_no_later_preference(tmp_path: Path, spill: bool)
 async def test_what_preferences_open_is_hedged(tmp_path: Path) -> None:
     """France is out: both of the others are asked in turn."""
     async with scripted(tmp_path, streamed) as world:
+        preferring(world, "FR")
         live = world.router.live
-        policy = live.snapshot.policy
-        sets = (policy.atlas.country("FR"), policy.atlas.worldwide())
-        rules = (Rule("france-first", prefer=Prefer(sets)),)
-        live.snapshot = replace(live.snapshot, policy=replace(policy, rules=rules, digest="r" * 64))
         hedge(world)
         live.health.mark("par1", live.loop_time(), 60.0)
         gate = slow(world, "fra1", "iad1")
         done = asyncio.create_task(world.ask("world", stream=True))
-        while len(world.transport.sent) < 2:  # noqa: ASYNC110
-            await asyncio.sleep(0.01)
+        await both_sent(world)
         gate.set()
         assert (await done).code == "ok"
 
@@ -256,8 +274,7 @@ async def test_a_first_attempt_that_fails_meanwhile_failed(tmp_path: Path) -> No
         second = slow(world, "par1")
         first = slow(world, "fra1", then=silent())
         asking = asyncio.create_task(asked(world))
-        while len(world.transport.sent) < 2:  # noqa: ASYNC110
-            await asyncio.sleep(0.01)
+        await both_sent(world)
         first.set()
         await asyncio.sleep(0.02)
         second.set()
@@ -270,8 +287,7 @@ async def test_both_fail_and_each_was_asked_once(tmp_path: Path) -> None:
         hedge(world)
         gate = slow(world, "fra1", "par1")
         asking = asyncio.create_task(asked(world))
-        while len(world.transport.sent) < 2:  # noqa: ASYNC110
-            await asyncio.sleep(0.01)
+        await both_sent(world)
         gate.set()
         assert (await asking).status == 502
         assert sorted(one.origin.host for one in world.transport.sent) == ["fra1", "par1"]
@@ -284,8 +300,7 @@ async def test_a_client_that_leaves_ends_both(tmp_path: Path) -> None:
         slow(world, "fra1", "par1")
         exchange = world.exchange(stream=True)
         running = asyncio.create_task(world.run(exchange))
-        while len(world.transport.sent) < 2:  # noqa: ASYNC110
-            await asyncio.sleep(0.01)
+        await both_sent(world)
         exchange.leave()
         await asyncio.wait_for(running, 5)
         assert world.router.live.inflight.keys == ()
@@ -329,18 +344,19 @@ async def gives(value: str | None, after: float = 0.0) -> str | None:
     return value
 
 
+async def dies_slowly(value: str | None) -> str | None:
+    try:
+        await asyncio.sleep(60)
+    except asyncio.CancelledError:
+        with suppress(asyncio.CancelledError):
+            await asyncio.sleep(0.05)
+    return value
+
+
 async def test_a_winner_is_lost_when_nobody_takes_it() -> None:
     """Who asked is cancelled while the loser ends: the answer's connection must not stay open."""
     lost: list[str] = []
-
-    async def stubborn() -> str | None:
-        try:
-            await asyncio.sleep(60)
-        finally:
-            await asyncio.sleep(0.05)
-        return None
-
-    both = race(stubborn(), 0.0, lambda: gives("b"), lost.append)
+    both = race(dies_slowly(None), 0.0, lambda: gives("b"), lost.append)
     racing = asyncio.create_task(both)
     await asyncio.sleep(0.03)
     racing.cancel()
@@ -349,24 +365,13 @@ async def test_a_winner_is_lost_when_nobody_takes_it() -> None:
     assert lost == ["b"]
 
 
-async def test_what_both_had_is_lost_when_who_asked_is_cancelled() -> None:
-    """Cancelled twice: an answer that comes in the same turn must not stay open either."""
+async def test_what_both_had_is_lost_when_who_asked_is_cancelled_twice() -> None:
     lost: list[str] = []
-
-    async def late(value: str) -> str | None:
-        try:
-            await asyncio.sleep(60)
-        except asyncio.CancelledError:
-            with suppress(asyncio.CancelledError):
-                await asyncio.sleep(0.05)
-        return value
-
-    both = race(late("a"), 0.0, lambda: late("b"), lost.append)
+    both = race(dies_slowly("a"), 0.0, lambda: dies_slowly("b"), lost.append)
     racing = asyncio.create_task(both)
-    await asyncio.sleep(0.02)
-    racing.cancel()
-    await asyncio.sleep(0.01)
-    racing.cancel()
+    for _ in range(2):
+        await asyncio.sleep(0.02)
+        racing.cancel()
     with pytest.raises(asyncio.CancelledError):
         await racing
     assert sorted(lost) == ["a", "b"]
