@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
+from router.audit.bodies import Body, list_in, object_in, text_in, texts_in
 from router.audit.layout import Folder
-from router.audit.lines import Value
 from router.audit.reading import LogReader, Shown
 
 REQUESTS: Final = frozenset({"decision", "refusal", "misdirected"})
@@ -85,7 +85,7 @@ class Request:
 
     began: Shown
     outcome: str
-    ended: dict[str, Value]
+    ended: Body
 
     @property
     def row(self) -> Row:
@@ -128,41 +128,43 @@ def joined(entries: Iterable[Shown]) -> Iterator[Row]:
     yield from (request.row for request in joining.left())
 
 
-def _row(shown: Shown, outcome: str, ended: dict[str, Value]) -> Row:
+def _row(shown: Shown, outcome: str, ended: Body) -> Row:
     body = shown.body
-    who, allowed, ran = _object(body, "who"), _object(body, "allowed"), _object(ended, "ran")
-    router = _object(who, "router")
-    tokens = [one for one in _list(ended, "tokens") if isinstance(one, int)] or [0, 0]
-    told = _text(ended, "place")
+    who, allowed, ran = object_in(body, "who"), object_in(body, "allowed"), object_in(ended, "ran")
+    router = object_in(who, "router")
+    tokens = [one for one in list_in(ended, "tokens") if isinstance(one, int)] or [0, 0]
+    told = text_in(ended, "place")
     told = "" if told == "not observable" else told
-    places = (told,) if told else _texts(ran, "process")
+    places = (told,) if told else texts_in(ran, "process")
     return Row(
         shown.place.log,
         shown.place.index,
         shown.time,
         shown.id,
         shown.kind,
-        _text(who, "tenant"),
-        _text(who, "app"),
-        _text(who, "key") or _text(body, "key"),
-        _text(who, "model"),
-        _text(who, "surface"),
-        _text(who, "purpose"),
-        _text(router, "id"),
-        _text(router, "region"),
-        _text(who, "policy"),
-        _text(body, "snapshot"),
-        tuple(_attributes(_object(body, "attributes"))),
-        tuple(_text(rule, "rule") for rule in _list(allowed, "rules") if isinstance(rule, dict)),
-        _texts(allowed, "dry_run"),
-        _texts(body, "plan"),
+        text_in(who, "tenant"),
+        text_in(who, "app"),
+        text_in(who, "key") or text_in(body, "key"),
+        text_in(who, "model"),
+        text_in(who, "surface"),
+        text_in(who, "purpose"),
+        text_in(router, "id"),
+        text_in(router, "region"),
+        text_in(who, "policy"),
+        text_in(body, "snapshot"),
+        tuple(_attributes(object_in(body, "attributes"))),
+        tuple(
+            text_in(rule, "rule") for rule in list_in(allowed, "rules") if isinstance(rule, dict)
+        ),
+        texts_in(allowed, "dry_run"),
+        texts_in(body, "plan"),
         outcome,
-        _text(ended, "endpoint"),
-        _text(ran, "provider"),
+        text_in(ended, "endpoint"),
+        text_in(ran, "provider"),
         places,
-        _texts(ran, "retain"),
+        texts_in(ran, "retain"),
         told,
-        len(_list(ended, "attempts")),
+        len(list_in(ended, "attempts")),
         tokens[0],
         tokens[-1],
         _whole(ended, "cost"),
@@ -170,31 +172,12 @@ def _row(shown: Shown, outcome: str, ended: dict[str, Value]) -> Row:
     )
 
 
-def _attributes(attributes: dict[str, Value]) -> Iterator[str]:
+def _attributes(attributes: Body) -> Iterator[str]:
     for name, state in attributes.items():
         if isinstance(state, dict):
-            yield from (f"{name}={value}" for value in _texts(state, "values"))
+            yield from (f"{name}={value}" for value in texts_in(state, "values"))
 
 
-def _object(value: dict[str, Value], name: str) -> dict[str, Value]:
-    found = value.get(name)
-    return found if isinstance(found, dict) else {}
-
-
-def _list(value: dict[str, Value], name: str) -> list[Value]:
-    found = value.get(name)
-    return found if isinstance(found, list) else []
-
-
-def _texts(value: dict[str, Value], name: str) -> tuple[str, ...]:
-    return tuple(one for one in _list(value, name) if isinstance(one, str))
-
-
-def _text(value: dict[str, Value], name: str) -> str:
-    found = value.get(name)
-    return found if isinstance(found, str) else ""
-
-
-def _whole(value: dict[str, Value], name: str) -> int:
+def _whole(value: Body, name: str) -> int:
     found = value.get(name)
     return found if isinstance(found, int) else 0

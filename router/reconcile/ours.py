@@ -17,8 +17,8 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from regions.model import Endpoint
+from router.audit.bodies import Body, object_in, text_in, texts_in
 from router.audit.layout import Folder, LogFolder
-from router.audit.lines import Value
 from router.audit.reading import LogReader, Shown
 from router.reconcile.model import Facts, Sent, Where
 from router.replayed import WorldMissing, world
@@ -30,7 +30,6 @@ LONGEST: Final = 3_600_000_000
 """An hour: no request runs longer, whatever recovery says of when it ended."""
 
 Progress = Callable[[int], object]
-Body = Mapping[str, Value]
 FactsOf = Callable[[Folder, str], Mapping[str, Facts]]
 
 
@@ -85,30 +84,30 @@ class Ours:
     def _attempt(
         self, began: Shown, outcome: Shown, number: int, one: Body, answered: Body
     ) -> tuple[Sent, Facts]:
-        endpoint, result = _text(one, "endpoint"), _text(one, "result")
+        endpoint, result = text_in(one, "endpoint"), text_in(one, "result")
         mine = answered if answered.get("endpoint") == endpoint else {}
-        ran = _object(mine, "ran")
-        told = _text(mine, "place")
+        ran = object_in(mine, "ran")
+        told = text_in(mine, "place")
         sent = Sent(
             f"{began.place.log}/{began.place.index}",
             began.id,
             number,
             endpoint,
-            _text(one, "call"),
+            text_in(one, "call"),
             result,
             began.time,
             max(outcome.time, began.time),
             result in ANSWERED,
-            self._kept(_texts(_object(began.body, "allowed"), "process")),
-            self._kept(_texts(ran, "process")),
+            self._kept(texts_in(object_in(began.body, "allowed"), "process")),
+            self._kept(texts_in(ran, "process")),
             "" if told == "not observable" else told,
             Where(f"{outcome.place.log}/segments/{outcome.place.segment}", outcome.place.line),
         )
-        return sent, self._facts(_text(began.body, "snapshot"), endpoint, ran)
+        return sent, self._facts(text_in(began.body, "snapshot"), endpoint, ran)
 
     def _perhaps(self, began: Shown, until: int) -> Iterator[tuple[Sent, Facts]]:
         """3."""
-        for number, endpoint in enumerate(_texts(began.body, "plan")):
+        for number, endpoint in enumerate(texts_in(began.body, "plan")):
             one: Body = {"endpoint": endpoint, "result": "unknown"}
             outcome = Shown(began.place, began.kind, began.id, until, {})
             yield self._attempt(began, outcome, number, one, {})
@@ -120,9 +119,9 @@ class Ours:
         known = self._loaded[snapshot].get(endpoint)
         if known is not None:
             return known
-        provider, source = _text(ran, "provider"), _text(ran, "source")
+        provider, source = text_in(ran, "provider"), text_in(ran, "source")
         kind = {"aws": "bedrock", "self": "vllm"}.get(provider, "")
-        return Facts(kind, provider, _text(ran, "model"), source, provider == "self")
+        return Facts(kind, provider, text_in(ran, "model"), source, provider == "self")
 
     def _load(self, snapshot: str) -> Mapping[str, Facts]:
         try:
@@ -157,18 +156,3 @@ def facts(endpoint: Endpoint) -> Facts:
         endpoint.self_operated or endpoint.provider == "self",
         host or "",
     )
-
-
-def _object(body: Body, name: str) -> Body:
-    found = body.get(name)
-    return found if isinstance(found, dict) else {}
-
-
-def _text(body: Body, name: str) -> str:
-    found = body.get(name)
-    return found if isinstance(found, str) else ""
-
-
-def _texts(body: Body, name: str) -> list[str]:
-    found = body.get(name)
-    return [one for one in found if isinstance(one, str)] if isinstance(found, list) else []

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
+from router.audit.bodies import Body, list_in, object_in, text_in, texts_in
 from router.audit.lines import Value
 from router.audit.reading import Shown
 from router.audit.rows import Joining, Request
@@ -34,8 +35,6 @@ from router.reports.told import event, readable
 MOST_EVENTS: Final = 500
 _MOST_KEPT: Final = 20_000
 _EVENTS: Final = frozenset({"snapshot", "drift", "veto", "key", "administration", "recovery"})
-Body = Mapping[str, Value]
-EMPTY: Final[Body] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +54,7 @@ class Scope:
         """Whether an entry may be named, and not only counted, where the reader sits."""
         if self.sits is None:
             return True
-        kept = _texts(_object(body, "allowed"), "retain")
+        kept = texts_in(object_in(body, "allowed"), "retain")
         return bool(self.sits) and self.sits <= set(kept)
 
 
@@ -122,7 +121,7 @@ class Gatherer:
         period, tenant = self.scope.period, self.scope.tenant
         if not period.holds(began.time):
             return
-        who = _object(began.body, "who")
+        who = object_in(began.body, "who")
         if tenant is not None and who.get("tenant") != tenant:
             return
         group = self._group(request, who)
@@ -138,18 +137,18 @@ class Gatherer:
         tally.covered += began.place.index < self.anchors.get(log, 0)
         tally.steps[self.scope.period.bucket(began.time)] += 1
         tally.statuses[request.outcome] += 1
-        router = _object(who, "router")
+        router = object_in(who, "router")
         if router:
-            region = _text(router, "region")
-            countries = self.facts.countries(_text(body, "snapshot"), (region,))
-            tally.routers[_text(router, "id"), region, ", ".join(countries)] += 1
+            region = text_in(router, "region")
+            countries = self.facts.countries(text_in(body, "snapshot"), (region,))
+            tally.routers[text_in(router, "id"), region, ", ".join(countries)] += 1
         self._rules(tally, request)
-        attempts = _list(ended, "attempts")
+        attempts = list_in(ended, "attempts")
         failed = [one for one in attempts if isinstance(one, dict) and one.get("result") != "ok"]
         if failed:
             self._failed(tally, request, failed)
         tally.moved += len(attempts) > 1 and "ran" in ended
-        endpoint = _text(ended, "endpoint")
+        endpoint = text_in(ended, "endpoint")
         if endpoint:
             tally.endpoints.add(endpoint)
         if not self.scope.sees(body):
@@ -160,31 +159,33 @@ class Gatherer:
 
     def _rules(self, tally: Tally, request: Request) -> None:
         body = request.began.body
-        allowed = _object(body, "allowed")
-        for rule in _list(allowed, "rules"):
+        allowed = object_in(body, "allowed")
+        for rule in list_in(allowed, "rules"):
             if isinstance(rule, dict):
-                tally.rules[_text(rule, "rule"), _text(rule, "because")] += 1
-        places = _texts(_object(request.ended, "ran"), "process")
-        for name in _texts(allowed, "dry_run"):
-            snapshot, at = _text(body, "snapshot"), request.began.time / 1e6
+                tally.rules[text_in(rule, "rule"), text_in(rule, "because")] += 1
+        places = texts_in(object_in(request.ended, "ran"), "process")
+        for name in texts_in(allowed, "dry_run"):
+            snapshot, at = text_in(body, "snapshot"), request.began.time / 1e6
             tally.trials[name, self.facts.trial(snapshot, name, places, at)] += 1
 
     def _failed(self, tally: Tally, request: Request, failed: list[dict[str, Value]]) -> None:
         began, ended = request.began, request.ended
-        snapshot, at = _text(began.body, "snapshot"), began.time / 1e6
+        snapshot, at = text_in(began.body, "snapshot"), began.time / 1e6
         for one in failed:
-            endpoint = _text(one, "endpoint")
+            endpoint = text_in(one, "endpoint")
             # One that answered later is described there; older entries describe none.
-            same = endpoint == _text(ended, "endpoint")
-            ran = _object(ended if same else one, "ran")
-            places = _texts(ran, "process") or self.facts.attempted(snapshot, endpoint, at)
+            same = endpoint == text_in(ended, "endpoint")
+            ran = object_in(ended if same else one, "ran")
+            places = texts_in(ran, "process") or self.facts.attempted(snapshot, endpoint, at)
             countries = self.facts.countries(snapshot, places)
             recipient = self._recipient(ran, snapshot, places)
-            tally.failed[Failed(endpoint, _text(one, "result"), places, countries, recipient)] += 1
+            tally.failed[
+                Failed(endpoint, text_in(one, "result"), places, countries, recipient)
+            ] += 1
 
     def _recipient(self, ran: Body, snapshot: str, places: tuple[str, ...]) -> str:
         """Who received it: as the entry says, or, in older ones, by the snapshot it names."""
-        written = "; ".join(_texts(ran, "recipients"))
+        written = "; ".join(texts_in(ran, "recipients"))
         return readable(written or self.facts.recipient(snapshot, places))
 
     def _mechanism(self, ran: Body, snapshot: str, endpoint: str, at: float) -> str:
@@ -192,7 +193,7 @@ class Gatherer:
         known = self.facts.mechanism(snapshot, endpoint, at)
         if "mechanisms" not in ran:
             return readable(known)
-        return readable(", ".join(_texts(ran, "mechanisms")) or NONE)
+        return readable(", ".join(texts_in(ran, "mechanisms")) or NONE)
 
     # -- groups ------------------------------------------------------------------------
 
@@ -200,10 +201,10 @@ class Gatherer:
         """The group of a request; those that share interned values share it without a look."""
         body, ended = request.began.body, request.ended
         shared = (who, body.get("attributes"), ended.get("ran"))
-        snapshot, at = _text(body, "snapshot"), request.began.time / 1e6
+        snapshot, at = text_in(body, "snapshot"), request.began.time / 1e6
         key = (
-            *map(id, shared), request.began.kind, request.outcome, _text(ended, "endpoint"),
-            _text(ended, "place"), _text(body, "code"), _text(body, "target"), _text(body, "when"),
+            *map(id, shared), request.began.kind, request.outcome, text_in(ended, "endpoint"),
+            text_in(ended, "place"), *(text_in(body, name) for name in ("code", "target", "when")),
             self.facts.spell(snapshot, at),
         )  # fmt: skip
         known = self._alike.get(key)
@@ -218,35 +219,35 @@ class Gatherer:
 
     def _grouped(self, request: Request, who: Body) -> Group:
         body, ended = request.began.body, request.ended
-        purpose = _text(who, "purpose")
-        told = data_class(_object(body, "attributes"), self.scope.attribute)
+        purpose = text_in(who, "purpose")
+        told = data_class(object_in(body, "attributes"), self.scope.attribute)
         if purpose not in ("", "interactive"):
             told = f"{told} · {purpose}"
-        tenant = readable(_text(who, "tenant"))
+        tenant = readable(text_in(who, "tenant"))
         family = _family(request)
         if family == "processed":
             return Group(family, tenant, told, self._where(request))
         code = {
-            "refused": _text(body, "code"),
-            "misdirected": f"to {_text(body, 'target')}, {_text(body, 'when')}",
+            "refused": text_in(body, "code"),
+            "misdirected": f"to {text_in(body, 'target')}, {text_in(body, 'when')}",
         }.get(family, request.outcome)
-        return Group(family, tenant, told, Kept(code=readable(code or _text(ended, "status"))))
+        return Group(family, tenant, told, Kept(code=readable(code or text_in(ended, "status"))))
 
     def _where(self, request: Request) -> Kept:
         body, ended = request.began.body, request.ended
-        ran, snapshot = _object(ended, "ran"), _text(body, "snapshot")
-        told = _text(ended, "place")
+        ran, snapshot = object_in(ended, "ran"), text_in(body, "snapshot")
+        told = text_in(ended, "place")
         known = told not in ("", "not observable")
-        places = (told,) if known else tuple(sorted(_texts(ran, "process")))
+        places = (told,) if known else tuple(sorted(texts_in(ran, "process")))
         retained = ran.get("retain")
         return Kept(
             self.facts.countries(snapshot, places),
             tuple(readable(one) for one in places),
             known,
             self._recipient(ran, snapshot, places),
-            self._mechanism(ran, snapshot, _text(ended, "endpoint"), request.began.time / 1e6),
-            readable(retained if isinstance(retained, str) else ", ".join(_texts(ran, "retain"))),
-            readable(", ".join(_texts(ran, "operate"))),
+            self._mechanism(ran, snapshot, text_in(ended, "endpoint"), request.began.time / 1e6),
+            readable(retained if isinstance(retained, str) else ", ".join(texts_in(ran, "retain"))),
+            readable(", ".join(texts_in(ran, "operate"))),
         )
 
     # -- the rest ----------------------------------------------------------------------
@@ -269,21 +270,21 @@ class Gatherer:
 
     def _event(self, shown: Shown) -> None:
         if shown.kind == "snapshot" and shown.time < self.scope.period.until:
-            self.found.snapshots[_text(shown.body, "to")] = None
+            self.found.snapshots[text_in(shown.body, "to")] = None
         if not self.scope.period.holds(shown.time):
             return
         if shown.body.get("event") == "read":
-            self.found.readings[readable(_text(shown.body, "by"))] += 1
+            self.found.readings[readable(text_in(shown.body, "by"))] += 1
             return
         if "certificate" in shown.body:
-            strength = readable(_text(shown.body, "strength"))
+            strength = readable(text_in(shown.body, "strength"))
             self.found.certified[shown.place.log, strength] += 1
             return
         if self.scope.sits == frozenset():
             return
         told = event(shown, self.scope.tenant)
         if shown.kind == "snapshot" and self.scope.tenant is None:
-            change = self.facts.changed(_text(shown.body, "from"), _text(shown.body, "to"))
+            change = self.facts.changed(text_in(shown.body, "from"), text_in(shown.body, "to"))
             told = replace(
                 told, detail=readable(f"{told.detail}; {change}" if change else told.detail)
             )
@@ -298,7 +299,7 @@ def data_class(attributes: Body, name: str) -> str:
     state = attributes.get(name)
     if not isinstance(state, dict):
         return "not declared"
-    values = ", ".join(sorted(_texts(state, "values"))) or "none"
+    values = ", ".join(sorted(texts_in(state, "values"))) or "none"
     return readable(values if state.get("closed") is True else f"{values} or more")
 
 
@@ -311,22 +312,3 @@ def _family(request: Request) -> Family:
     if request.outcome == "open" and not request.ended:
         return "open"
     return "processed" if "ran" in request.ended else "unanswered"
-
-
-def _object(value: Body, name: str) -> Body:
-    found = value.get(name)
-    return found if isinstance(found, dict) else EMPTY
-
-
-def _list(value: Body, name: str) -> list[Value]:
-    found = value.get(name)
-    return found if isinstance(found, list) else []
-
-
-def _texts(value: Body, name: str) -> tuple[str, ...]:
-    return tuple(one for one in _list(value, name) if isinstance(one, str))
-
-
-def _text(value: Body, name: str) -> str:
-    found = value.get(name)
-    return found if isinstance(found, str) else ""

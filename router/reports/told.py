@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Mapping
 from typing import Final
 
-from router.audit.lines import Value
+from router.audit.bodies import Body, text_in, texts_in
 from router.audit.reading import Shown
 from router.reports.figures import Event
 
 LONGEST: Final = 200
 _SPACE: Final = frozenset("\t\n\r ")
-Body = Mapping[str, Value]
 
 
 def readable(text: str) -> str:
@@ -38,37 +36,41 @@ def event(shown: Shown, tenant: str | None) -> Event:
 
 
 def _snapshot(body: Body, tenant: str | None) -> tuple[str, str, str]:
-    signers = ", ".join(_texts(body, "signers"))
-    before = _text(body, "from")[:16] or "none"
-    change = f"{before} to {_text(body, 'to')[:16]}"
-    return f"policy and catalog in force ({_text(body, 'why')})", signers or "nobody signed", change
+    signers = ", ".join(texts_in(body, "signers"))
+    before = text_in(body, "from")[:16] or "none"
+    change = f"{before} to {text_in(body, 'to')[:16]}"
+    return (
+        f"policy and catalog in force ({text_in(body, 'why')})",
+        signers or "nobody signed",
+        change,
+    )
 
 
 def _drift(body: Body, tenant: str | None) -> tuple[str, str, str]:
-    concerned = [one for one in _texts(body, "tenants") if tenant in (None, one)]
+    concerned = [one for one in texts_in(body, "tenants") if tenant in (None, one)]
     parts = [
-        f"more places: {', '.join(_texts(body, 'added'))}" if _texts(body, "added") else "",
-        f"fewer: {', '.join(_texts(body, 'removed'))}" if _texts(body, "removed") else "",
+        f"more places: {', '.join(texts_in(body, 'added'))}" if texts_in(body, "added") else "",
+        f"fewer: {', '.join(texts_in(body, 'removed'))}" if texts_in(body, "removed") else "",
         f"outside the grant of: {', '.join(concerned)}" if concerned else "",
     ]
-    name = _text(body, "endpoint") or _text(body, "model")
+    name = text_in(body, "endpoint") or text_in(body, "model")
     return f"`{name}` is not where it was expected", "drift watch", "; ".join(filter(None, parts))
 
 
 def _veto(body: Body, tenant: str | None) -> tuple[str, str, str]:
-    what, name = _text(body, "what"), _text(body, "name")
+    what, name = text_in(body, "what"), text_in(body, "name")
     # Keys belong to tenants, and a reason is free text of an operator: neither is for others.
     shown = f"{what} `{name}`" if tenant is None or what != "key" else f"a {what}"
-    reason = _text(body, "reason") if tenant is None else ""
-    by = _text(body, "by") if tenant is None else "operator"
-    return f"{_text(body, 'event')}: {shown}", by, reason
+    reason = text_in(body, "reason") if tenant is None else ""
+    by = text_in(body, "by") if tenant is None else "operator"
+    return f"{text_in(body, 'event')}: {shown}", by, reason
 
 
 def _key(body: Body, tenant: str | None) -> tuple[str, str, str]:
     return (
         "another lasting key signs",
         "",
-        f"{_text(body, 'from')[:16]} to {_text(body, 'to')[:16]}",
+        f"{text_in(body, 'from')[:16]} to {text_in(body, 'to')[:16]}",
     )
 
 
@@ -78,20 +80,24 @@ def _recovery(body: Body, tenant: str | None) -> tuple[str, str, str]:
 
 
 def _administration(body: Body, tenant: str | None) -> tuple[str, str, str]:
-    said = _text(body, "event")
+    said = text_in(body, "event")
     if said in ("start", "stop"):
-        return f"process {said}", "", f"durability {_text(body, 'durability')}" * (said == "start")
+        return (
+            f"process {said}",
+            "",
+            f"durability {text_in(body, 'durability')}" * (said == "start"),
+        )
     if tenant is not None:
         return said, "operator", ""
     detail = ", ".join(
         f"{name}: {value}" for name, value in body.items()
         if name not in ("event", "by") and isinstance(value, str | int)
     )  # fmt: skip
-    return said, _text(body, "by"), detail
+    return said, text_in(body, "by"), detail
 
 
 def _plainly(body: Body, tenant: str | None) -> tuple[str, str, str]:
-    return _text(body, "event"), "", ""
+    return text_in(body, "event"), "", ""
 
 
 _WORDS: Final = {
@@ -102,13 +108,3 @@ _WORDS: Final = {
     "recovery": _recovery,
     "administration": _administration,
 }
-
-
-def _texts(value: Body, name: str) -> list[str]:
-    found = value.get(name)
-    return [one for one in found if isinstance(one, str)] if isinstance(found, list) else []
-
-
-def _text(value: Body, name: str) -> str:
-    found = value.get(name)
-    return found if isinstance(found, str) else ""
