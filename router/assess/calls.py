@@ -13,11 +13,11 @@ from __future__ import annotations
 import hashlib
 import json
 import sqlite3
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from router.assess.records import Record
+from router.assess.records import Record, mapping, text
 
 SOURCES: Final = frozenset({"bedrock.amazonaws.com", "bedrock-mantle.amazonaws.com"})
 NAMES: Final = frozenset(
@@ -111,30 +111,30 @@ class Calls:
             self.unread += 1
 
     def _add_call(self, record: Record) -> None:
-        error = _text(record.get("errorCode"))
-        parameters = _mapping(record.get("requestParameters"))
-        mantle = _text(record.get("eventSource")).startswith("bedrock-mantle")
+        error = text(record.get("errorCode"))
+        parameters = mapping(record.get("requestParameters"))
+        mantle = text(record.get("eventSource")).startswith("bedrock-mantle")
         row = (
             _identity(record),
-            _text(record.get("requestID")),
-            _text(record.get("awsRegion")),
-            _text(parameters.get("modelId") or parameters.get("model")),
+            text(record.get("requestID")),
+            text(record.get("awsRegion")),
+            text(parameters.get("modelId") or parameters.get("model")),
             "mantle" if mantle else "",
-            _text(_mapping(record.get("additionalEventData")).get("inferenceRegion")),
+            text(mapping(record.get("additionalEventData")).get("inferenceRegion")),
             error in REFUSED,
         )
         done = self._store.execute("insert or ignore into calls values (?,?,?,?,?,?,?)", row)
         self.repeated += done.rowcount == 0
 
     def _add_stream(self, record: Record) -> None:
-        details = _mapping(record.get("serviceEventDetails"))
-        more = _mapping(details.get("AdditionalEventData") or details.get("additionalEventData"))
-        entries = _mapping(more.get("additionalEntries")) or more
-        request = _text(details.get("parentRequestId"))
+        details = mapping(record.get("serviceEventDetails"))
+        more = mapping(details.get("AdditionalEventData") or details.get("additionalEventData"))
+        entries = mapping(more.get("additionalEntries")) or more
+        request = text(details.get("parentRequestId"))
         if not request:
             self.unread += 1
             return
-        row = (request, _text(record.get("awsRegion")), _text(entries.get("inferenceRegion")))
+        row = (request, text(record.get("awsRegion")), text(entries.get("inferenceRegion")))
         done = self._store.execute("insert or ignore into streams values (?,?,?)", row)
         self.repeated += done.rowcount == 0
 
@@ -157,16 +157,8 @@ class Calls:
 
 def _identity(record: Record) -> str:
     """An event's id; a record without one is known by its content."""
-    known = _text(record.get("eventID"))
+    known = text(record.get("eventID"))
     if known:
         return known
     content = json.dumps(record, sort_keys=True, default=str)
     return hashlib.sha256(content.encode("utf-8", "surrogatepass")).hexdigest()
-
-
-def _text(value: object) -> str:
-    return value.encode("utf-8", "replace").decode() if isinstance(value, str) else ""
-
-
-def _mapping(value: object) -> Mapping[str, object]:
-    return value if isinstance(value, dict) else {}

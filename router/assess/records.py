@@ -137,3 +137,13 @@ def _refuse_rest(buffer: str, at: int, in_list: bool) -> None:
     closed = _END.fullmatch(rest) is not None if in_list else not rest.strip()
     if not closed:
         raise json.JSONDecodeError("the file ends inside a record", "", 0)
+
+
+def text(value: object) -> str:
+    """A text of a record, made safe to store; anything else is none."""
+    return value.encode("utf-8", "replace").decode() if isinstance(value, str) else ""
+
+
+def mapping(value: object) -> Record:
+    """An object of a record; anything else is an empty one."""
+    return value if isinstance(value, dict) else {}

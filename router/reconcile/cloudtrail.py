@@ -20,9 +20,9 @@ from pathlib import Path
 from typing import Final
 
 from router.assess.calls import NAMES, REFUSED, SOURCES
-from router.assess.records import Unreadable, records
+from router.assess.records import Unreadable, mapping, records, text
 from router.reconcile.model import Call, Source, Where
-from router.reconcile.reading import Fault, Object, at, mapping, text
+from router.reconcile.reading import Fault, Object, at
 from router.reconcile.times import instant
 
 

@@ -30,8 +30,9 @@ from cryptography.hazmat.primitives.asymmetric.padding import PKCS1v15
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
 from cryptography.hazmat.primitives.hashes import SHA256
 
+from router.assess.records import mapping, text
 from router.reconcile.model import UNKNOWN_TIME, Finding, Kind, Source, Where
-from router.reconcile.reading import FAULTS, Object, Unpacked, mapping, reason, text
+from router.reconcile.reading import FAULTS, Object, Unpacked, reason
 from router.reconcile.times import instant
 
 FOLDER: Final = "CloudTrail-Digest"

@@ -14,8 +14,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
+from router.assess.records import mapping, text
 from router.reconcile.model import Call, Source, Where
-from router.reconcile.reading import Fault, Object, at, mapping, objects, text
+from router.reconcile.reading import Fault, Object, at, objects
 from router.reconcile.times import instant
 
 _AZURE: Final = "RequestResponse"

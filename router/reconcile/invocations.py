@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import Final
 
 from router.assess.calls import REFUSED
+from router.assess.records import text
 from router.reconcile.cloudtrail import aws, digest
 from router.reconcile.model import Call, Source, Where
-from router.reconcile.reading import Fault, Object, at, objects, text
+from router.reconcile.reading import Fault, Object, at, objects
 from router.reconcile.times import instant
 
 SCHEMA: Final = "ModelInvocationLog"

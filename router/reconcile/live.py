@@ -15,11 +15,11 @@ from typing import Final
 
 import orjson
 
+from router.assess.records import mapping, text
 from router.audit.errors import AuditError
 from router.providers.aws import base_url, signed
 from router.providers.base import Credential, Misconfigured
 from router.reconcile.model import Facts, Sent, Source
-from router.reconcile.reading import mapping, text
 from router.transport.messages import (
     Origin,
     OutboundRequest,

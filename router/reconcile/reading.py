@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import BinaryIO, Final
 
 from router.assess import records as documents
+from router.assess.records import mapping
 from router.reconcile.model import Where
 
 UNPACKED: Final = 1 << 30
@@ -194,16 +195,6 @@ def _held(value: Object) -> Iterator[Object]:
             yield from (one for one in inner if isinstance(one, dict))
             return
     yield value
-
-
-def text(value: object) -> str:
-    """A text of a record, made safe to store; anything else is none."""
-    return value.encode("utf-8", "replace").decode() if isinstance(value, str) else ""
-
-
-def mapping(value: object) -> Object:
-    """An object of a record; anything else is an empty one."""
-    return value if isinstance(value, dict) else {}
 
 
 def at(value: Object, *path: str) -> object:

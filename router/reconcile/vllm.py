@@ -16,8 +16,9 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import unquote
 
+from router.assess.records import mapping, text
 from router.reconcile.model import UNKNOWN_TIME, Call, Source, Where
-from router.reconcile.reading import Fault, Line, Object, lines, mapping, text
+from router.reconcile.reading import Fault, Line, Object, lines
 from router.reconcile.times import instant
 
 PROBE: Final = "probe"

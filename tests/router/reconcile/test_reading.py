@@ -6,8 +6,18 @@ from pathlib import Path
 
 import pytest
 
+from router.assess.records import mapping, text
 from router.reconcile import reading
-from router.reconcile.reading import Fault, Found, TooLarge, Unpacked, files, lines, objects
+from router.reconcile.reading import (
+    Fault,
+    Found,
+    TooLarge,
+    Unpacked,
+    at,
+    files,
+    lines,
+    objects,
+)
 
 
 def told(path: Path) -> list[object]:
@@ -101,7 +111,7 @@ def test_other_encodings_and_odd_values_raise_nothing(tmp_path: Path) -> None:
     found = list(objects(path))
     assert len(found) == 3
     assert isinstance(found[0], Fault)
-    assert reading.text("\ud800") == "?"
+    assert text("\ud800") == "?"
 
 
 def test_folders_hold_files_no_links(tmp_path: Path) -> None:
@@ -121,11 +131,11 @@ def test_a_file_that_is_gone_is_a_fault(tmp_path: Path) -> None:
 
 
 def test_values_of_other_kinds_are_none(tmp_path: Path) -> None:
-    assert (reading.text(5), reading.mapping([1]), reading.at({"a": [1]}, "a", "b")) == (
+    assert (text(5), mapping([1]), at({"a": [1]}, "a", "b")) == (
         "",
         {},
         None,
     )
-    assert reading.at({"a": {"b": 7}}, "a", "b") == 7
+    assert at({"a": {"b": 7}}, "a", "b") == 7
     assert reading.reason(OSError(2, "gone")) == "gone"
     assert reading.reason(RecursionError()) == "RecursionError"
