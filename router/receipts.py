@@ -9,7 +9,6 @@ from regions.places import PlaceSet, Region
 from router.dispatch import Dispatched
 from router.exchange import Headers
 from router.opening import OpenedStream
-from router.types import Candidacy
 
 
 def receipt_headers(dispatched: Dispatched) -> Headers:
@@ -45,7 +44,7 @@ def _fixed(
     media = "text/event-stream; charset=utf-8" if stream else "application/json"
     shown = {
         "content-type": media,
-        **_place(process),
+        **place_headers(process),
         "x-domicile-endpoint": name,
         "x-domicile-model": model,
         "x-domicile-tier": tier.label,
@@ -55,12 +54,8 @@ def _fixed(
     return tuple((n.encode(), value.encode("latin-1", "replace")) for n, value in shown.items())
 
 
-def place_headers(candidacy: Candidacy) -> dict[str, str]:
+def place_headers(process: PlaceSet) -> dict[str, str]:
     """One region when it is certain, else the footprint it ran within."""
-    return _place(candidacy.footprint.process)
-
-
-def _place(process: PlaceSet) -> dict[str, str]:
     atoms = tuple(process)
     if len(atoms) == 1 and isinstance(atoms[0], Region):
         return {"x-domicile-region": atoms[0].id}

@@ -14,7 +14,7 @@ left alone. Two peers that see the same orphan take turns by its lock.
 """
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
@@ -60,20 +60,14 @@ async def adopt(
     """
     now = clock()
     found = await asyncio.to_thread(lambda: list(orphans(settings, now)))
-    done = [await _tried(settings, log, clock, entropy, disk) for log in found]
+    done = [await _tried(log, _taken(settings, log, clock, entropy, disk)) for log in found]
     return [one for one in done if one is not None]
 
 
-async def _tried(
-    settings: LogSettings,
-    log: str,
-    clock: Callable[[], float],
-    entropy: Callable[[int], bytes],
-    disk: Disk,
-) -> Adopted | None:
+async def _tried(log: str, taking: Awaitable[Adopted | None]) -> Adopted | None:
     """One that can't be taken over now keeps nobody from the others."""
     try:
-        return await _taken(settings, log, clock, entropy, disk)
+        return await taking
     except (AuditError, OSError) as error:
         return Adopted(log, 0, waits=f"{log}: {error}")
 

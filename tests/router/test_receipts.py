@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 
 from regions.countries import Countries
@@ -17,20 +16,22 @@ from tests.router.scripted import answer, scripted
 
 
 def test_one_region_is_told() -> None:
-    assert place_headers(candidacy("a", "self:par1")) == {"x-domicile-region": "self:par1"}
+    assert place_headers(candidacy("a", "self:par1").footprint.process) == {
+        "x-domicile-region": "self:par1"
+    }
 
 
 def test_several_regions_are_told_as_the_footprint() -> None:
     places = ATLAS.place("self:fra1", "self:par1")
     footprint = Footprint(places, Retention.nothing("test"), Countries.of(["DE"]))
-    found = place_headers(replace(candidacy("a"), footprint=footprint))
+    found = place_headers(footprint.process)
     assert found == {"x-domicile-footprint": "self:fra1,self:par1"}
 
 
 def test_an_area_is_no_region() -> None:
     places = ATLAS.place("area:self:DE")
     footprint = Footprint(places, Retention.nothing("test"), Countries.of(["DE"]))
-    found = place_headers(replace(candidacy("a"), footprint=footprint))
+    found = place_headers(footprint.process)
     assert found == {"x-domicile-footprint": "area:self:DE"}
 
 
