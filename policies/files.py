@@ -23,6 +23,7 @@ _UNITS: Final[Mapping[str, float]] = {
     "w": 604800.0,
     "y": 31557600.0,
 }
+_DIGITS: Final = 200
 _NAME: Final = r"^[a-zA-Z0-9][a-zA-Z0-9_.-]{0,62}$"
 
 
@@ -53,7 +54,7 @@ def duration(text: object) -> float:
     found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([a-z]+)", str(text).strip())
     if found is None or found.group(2) not in _UNITS:
         raise ValueError(f"write a number and a unit of {', '.join(_UNITS)}, as 90d")
-    return float(found.group(1)) * _UNITS[found.group(2)]
+    return _finite(found.group(1)) * _UNITS[found.group(2)]
 
 
 def rate(text: object) -> tuple[int, float]:
@@ -66,7 +67,13 @@ def rate(text: object) -> tuple[int, float]:
     if found is None:
         raise ValueError("write an amount per time, as 600/min or 400k/min")
     scale = {"": 1, "k": 1_000, "M": 1_000_000}[found.group(2)]
-    return int(float(found.group(1)) * scale), _UNITS[found.group(3)]
+    return int(_finite(found.group(1)) * scale), _UNITS[found.group(3)]
+
+
+def _finite(digits: str) -> float:
+    if len(digits) > _DIGITS:
+        raise ValueError(f"a number of {len(digits)} digits is too large to count with")
+    return float(digits)
 
 
 def words(value: object) -> object:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from math import isfinite
 from pathlib import Path
 from typing import Annotated, Final, Self
 from urllib.parse import urlsplit
@@ -64,7 +65,10 @@ def _measure(text: str, units: Mapping[str, float], example: str) -> float:
     unit = units.get(found.group(2).lower()) if found else None
     if found is None or unit is None:
         raise ValueError(f"`{text}` needs a number and a unit of {', '.join(units)}, as {example}")
-    return float(found.group(1)) * unit
+    measured = float(found.group(1)) * unit
+    if not isfinite(measured):
+        raise ValueError(f"a number of {len(found.group(1))} digits is too large to count with")
+    return measured
 
 
 def _reference(text: str) -> str:

@@ -30,6 +30,13 @@ def test_durations_and_rates() -> None:
             rate(text)
 
 
+def test_numbers_too_large_to_count_with() -> None:
+    with pytest.raises(ValueError, match="too large"):
+        duration("9" * 400 + "d")
+    with pytest.raises(ValueError, match="too large"):
+        rate("9" * 400 + "/min")
+
+
 def test_the_schema_is_json_and_names_the_keys_as_written() -> None:
     schema = json.loads(json.dumps(policy_schema()))
     assert {"tenants", "rules", "assert", "ensure"} <= set(schema["properties"])

@@ -85,6 +85,13 @@ def test_sizes_and_durations() -> None:
             duration(bad)
 
 
+@pytest.mark.parametrize("key", ["largest", "window"])
+def test_a_number_too_large_to_count_with(tmp_path: Path, key: str) -> None:
+    unit = {"largest": "GiB", "window": "d"}[key]
+    with pytest.raises(DocumentErrors, match=f"idempotency.{key}.*too large"):
+        load(written(tmp_path, f"{GOOD}\nidempotency: {{{key}: {'9' * 400}{unit}}}\n"))
+
+
 def test_where_it_is_looked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     with pytest.raises(ConfigError, match="domicile init"):
