@@ -14,6 +14,7 @@ from router.cli.audit_keys import public_key
 from router.cli.audit_source import progress as bar
 from router.cli.failing import failing
 from router.cli.shown import json_option, print_json
+from router.config import ConfigError
 
 if TYPE_CHECKING:
     from router.reports.document import Report
@@ -117,13 +118,20 @@ def _write(
     except UsageError as error:
         raise click.UsageError(str(error)) from None
     for path, write in writers:
-        path.write_bytes(write(report))
+        _put(path, write(report))
         click.echo(f"audit report: {path}", err=as_json)
     if as_json:
         print_json(report.to_json())
     if report.alarm:
         click.echo(report.alarm, err=True)
         sys.exit(1)
+
+
+def _put(path: Path, content: bytes) -> None:
+    try:
+        path.write_bytes(content)
+    except OSError as error:
+        raise ConfigError(f"can't write `{path}`: {error.strerror}") from None
 
 
 def _writer(path: Path) -> Callable[[Report], bytes]:

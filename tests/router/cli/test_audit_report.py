@@ -64,6 +64,7 @@ def test_a_log_with_findings_is_refused_or_shouted(
         (("--period", "soon", "--json"), 1, "is no period"),
         (("--period", DAY), 2, "say what to write"),
         (("--period", DAY, "--out", "r.docx"), 2, "ends in one of"),
+        (("--period", DAY, "--out", "no/such/r.html"), 1, "error: can't write `no/such/r.html`"),
         (("--period", DAY, "--json", "--time-zone", "Mars"), 1, "time zone"),
         (("--period", DAY, "--json", "--view-from", "Atlantis"), 1, "Atlantis"),
         (("--period", DAY, "--json", "--reconcile", "gone.json"), 1, "can't read"),
