@@ -187,9 +187,7 @@ class Balance:
         if foreign:
             tokens += foreign * self._mean(key)
             work += self._theirs(key, foreign, pressure)
-        full = pressure >= ENGINE_FULL
-        if capacity is not None and not full:
-            full = capacity.used(self.inflight.requests(key) + foreign, tokens) >= 1
+        full = self._used(capacity, key, foreign, pressure, tokens) >= 1
         if key not in self._apart:
             return Seat(key, standing, full, work / share, retry)
         priority, part = self._apart[key]
@@ -199,11 +197,15 @@ class Balance:
         """The load of a replica over what it can take; 0 when nothing is known of that."""
         foreign, pressure = self.readings.both(key, self.loop_time())
         tokens = self.inflight.tokens(key) + foreign * self._mean(key)
-        capacity = self._capacity(endpoint)
-        pressure /= ENGINE_FULL
+        return self._used(self._capacity(endpoint), key, foreign, pressure, tokens)
+
+    def _used(
+        self, capacity: Capacity | None, key: str, foreign: float, pressure: float, tokens: float
+    ) -> float:
+        used = pressure / ENGINE_FULL
         if capacity is None:
-            return pressure
-        return max(pressure, capacity.used(self.inflight.requests(key) + foreign, tokens))
+            return used
+        return max(used, capacity.used(self.inflight.requests(key) + foreign, tokens))
 
     def _mean(self, key: str) -> float:
         requests = self.inflight.requests(key)
