@@ -156,11 +156,6 @@ def days(load: Days, lengths: Sequence[tuple[int, int]], seed: int = 0) -> Trace
     return Trace(tuple(sorted(found, key=lambda ask: ask.at)))
 
 
-def lengths_of(trace: Trace) -> list[tuple[int, int]]:
-    """The (prompt, output) lengths of a trace, to draw from."""
-    return [(ask.prompt, ask.output) for ask in trace.asks]
-
-
 Shape = Literal["chat", "long"]
 
 
