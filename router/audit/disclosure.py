@@ -15,7 +15,6 @@ A disclosure opens one request and no other:
 The text is the request's body, byte for byte as it was sent.
 """
 
-from base64 import urlsafe_b64decode
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -30,6 +29,7 @@ from router.audit.openings import (
     TenantKey,
     commitment,
     content,
+    decoded,
     key_named,
     read,
     text,
@@ -97,9 +97,9 @@ def read_disclosure(data: bytes) -> Disclosure:
         value = orjson.loads(data)
         if value["format"] != FORMAT:
             raise ProofRefused(f"`{value['format']}` is not {FORMAT}")
-        key = None if value["key"] is None else _bytes(value["key"])
+        key = None if value["key"] is None else decoded(value["key"])
         openings = [
-            (str(one["name"]), _bytes(one["salt"]), str(one["value"])) for one in value["openings"]
+            (str(one["name"]), decoded(one["salt"]), str(one["value"])) for one in value["openings"]
         ]
         return Disclosure(str(value["log"]), str(value["request"]), key, openings)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
@@ -138,7 +138,3 @@ def _committed(shown: Shown) -> Iterator[tuple[str, Value]]:
     committed: Value = shown.body.get("committed")
     if isinstance(committed, Mapping):
         yield from committed.items()
-
-
-def _bytes(written: str) -> bytes:
-    return urlsafe_b64decode(written + "=" * (-len(written) % 4))

@@ -342,8 +342,13 @@ def text(raw: bytes) -> str:
     return urlsafe_b64encode(raw).rstrip(b"=").decode()
 
 
+def decoded(written: str) -> bytes:
+    """What `text` wrote. Raises ValueError."""
+    return urlsafe_b64decode(written + "=" * (-len(written) % 4))
+
+
 def _bytes(written: str, count: int) -> bytes:
-    raw = urlsafe_b64decode(written + "=" * (-len(written) % 4))
-    if len(raw) != count:
+    found = decoded(written)
+    if len(found) != count:
         raise ValueError(f"{count} bytes expected")
-    return raw
+    return found
