@@ -16,6 +16,8 @@ from click.testing import CliRunner
 
 from router.cli.main import main
 from tests.router.audit.logbox import LogBox
+from tests.router.audit.sealable import fill, sealer
+from tests.router.audit.shelf import Shelf
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,3 +125,13 @@ def serving(domicile: Domicile, tmp_path: Path, free_port: Callable[[], int]) ->
 def box(tmp_path: Path) -> LogBox:
     """A folder of logs to fill."""
     return LogBox(tmp_path)
+
+
+@pytest.fixture
+async def shelf(box: LogBox, monkeypatch: pytest.MonkeyPatch) -> Shelf:
+    """A log in sealed segments, in a bucket that commands find behind any name."""
+    await fill(box)
+    shelf = Shelf()
+    list(sealer(box, shelf).run())
+    monkeypatch.setattr("router.audit.anchors.s3.S3Objects", lambda client, bucket: shelf)
+    return shelf

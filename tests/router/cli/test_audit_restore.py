@@ -5,21 +5,9 @@ Against a real S3 API: `tests/router/storage/test_seal.py`.
 
 from pathlib import Path
 
-import pytest
-
 from tests.router.audit.logbox import LogBox
-from tests.router.audit.sealable import fill, sealer
 from tests.router.audit.shelf import Shelf
 from tests.router.cli.conftest import Domicile, Ran
-
-
-@pytest.fixture
-async def shelf(box: LogBox, monkeypatch: pytest.MonkeyPatch) -> Shelf:
-    await fill(box)
-    shelf = Shelf()
-    list(sealer(box, shelf).run())
-    monkeypatch.setattr("router.audit.anchors.s3.S3Objects", lambda client, bucket: shelf)
-    return shelf
 
 
 def run(domicile: Domicile, box: LogBox, *words: str | Path) -> Ran:

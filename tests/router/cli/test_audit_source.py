@@ -7,18 +7,8 @@ import json
 import pytest
 
 from tests.router.audit.logbox import LogBox
-from tests.router.audit.sealable import fill, sealer
 from tests.router.audit.shelf import Shelf
 from tests.router.cli.conftest import Domicile
-
-
-@pytest.fixture
-async def shelf(box: LogBox, monkeypatch: pytest.MonkeyPatch) -> Shelf:
-    await fill(box)
-    shelf = Shelf()
-    list(sealer(box, shelf).run())
-    monkeypatch.setattr("router.audit.anchors.s3.S3Objects", lambda client, bucket: shelf)
-    return shelf
 
 
 def test_a_bucket_is_asked_like_a_folder(domicile: Domicile, box: LogBox, shelf: Shelf) -> None:

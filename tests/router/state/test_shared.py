@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
 
 import pytest
 from redis.asyncio import Redis
@@ -14,14 +13,6 @@ from router.state.shared import TIMEOUT, SharedLedger
 
 TOKENS = Bucket("tokens", "t/tokens", 100, 60)
 OPEN = Seats("concurrency", "t/open", 2)
-
-
-@pytest.fixture
-async def redis(requires_redis: str) -> AsyncIterator[Redis]:
-    client: Redis = Redis.from_url(requires_redis)
-    await client.flushall()
-    yield client
-    await client.aclose()
 
 
 def ledger(client: object, timeout: float = 5.0) -> SharedLedger:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
 from typing import cast
 
 import pytest
@@ -16,14 +15,6 @@ from router.state.shared_answers import SharedAnswers
 WHERE = {"process": ["self:fra1"], "retain": [], "operate": ["DE"]}
 HEADERS = ((b"content-type", b"text/plain"), (b"x", b"\xff"))
 MADE = Answer("req-1", "fra", WHERE, "a" * 64, 200, HEADERS, b"\x00hi")
-
-
-@pytest.fixture
-async def redis(requires_redis: str) -> AsyncIterator[Redis]:
-    client: Redis = Redis.from_url(requires_redis)
-    await client.flushall()
-    yield client
-    await client.aclose()
 
 
 def answers(client: object, window: float = 60.0) -> SharedAnswers:
