@@ -7,6 +7,7 @@ worked.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from ipaddress import ip_network
 from typing import Final
@@ -21,6 +22,18 @@ from regions.footprints.base import VENDORS
 from regions.model import Assurance, Endpoint, Price
 from regions.places import PlaceError
 
+_FORMS: Final = {
+    "dns": re.compile(r"[^\s:]+:[0-9]{1,5}|\[\S+\]:[0-9]{1,5}"),
+    "srv": re.compile(r"(?=.{1,254}$)[^\s.]{1,63}(\.[^\s.]{1,63})*\.?"),
+    "kubernetes": re.compile(r"[A-Za-z0-9-]+/[A-Za-z0-9-]+"),
+    "file": re.compile(r".*\S.*"),
+}
+_WRITTEN: Final = {
+    "dns": "NAME:PORT, as llm.internal:8000",
+    "srv": "name of SRV records, as _http._tcp.llm.internal",
+    "kubernetes": "NAMESPACE/SERVICE, as llm/large",
+    "file": "path",
+}
 SELF_KINDS: Final = frozenset({"vllm", "sglang", "llamacpp", "self"})
 _PROVIDERS: Final[Mapping[str, str]] = {
     "anthropic-aws": "aws",
@@ -135,10 +148,14 @@ def _lookup(replicas: ReplicasConfig, path: Path) -> dict[str, str]:
         "kubernetes": replicas.kubernetes,
         "file": replicas.file,
     }
-    given = [f"{way}:{what}" for way, what in ways.items() if what]
+    given = [f"{way}:{what}" for way, what in ways.items() if what is not None]
     if len(given) > 1:
         message = "replicas are found in one way: keep one of `dns`, `srv`, `kubernetes`, `file`"
         raise Refused(path, message)
+    for way, what in ways.items():
+        if what is not None and not _FORMS[way].fullmatch(what):
+            message = f"`{what}` is no {_WRITTEN[way]}"
+            raise Refused((*path, way), message)
     try:
         networks = [str(ip_network(one)) for one in replicas.within]
     except ValueError:

@@ -59,6 +59,43 @@ def test_a_hedge_that_means_nothing(hedge: dict[str, str]) -> None:
         made(hedge=hedge)
 
 
+@pytest.mark.parametrize(
+    ("way", "what"),
+    [
+        ("dns", "fra"),
+        ("dns", "fra:"),
+        ("dns", ":8000"),
+        ("dns", "http://fra:8000"),
+        ("srv", ""),
+        ("srv", "_http._tcp.x y"),
+        ("srv", "_http._tcp.a..b"),
+        ("srv", "_http._tcp." + "a" * 64),
+        ("srv", ".".join(["a" * 60] * 5)),
+        ("kubernetes", "llm"),
+        ("kubernetes", "llm/a/b"),
+        ("file", ""),
+    ],
+)
+def test_what_can_never_be_found(way: str, what: str) -> None:
+    with pytest.raises(Refused, match=f"`{what}` is no ") as caught:
+        made(replicas={way: what})
+    assert caught.value.path[-2:] == ("replicas", way)
+
+
+@pytest.mark.parametrize(
+    ("way", "what"),
+    [
+        ("dns", "fra.internal:8000"),
+        ("srv", "web.service.consul"),
+        ("srv", "_http._tcp.exämple."),
+        ("kubernetes", "llm-1/large"),
+        ("file", "my fleet.txt"),
+    ],
+)
+def test_what_may_be_found(way: str, what: str) -> None:
+    assert made(replicas={way: what}).settings == {"replicas": f"{way}:{what}"}
+
+
 def test_srv_is_another_way() -> None:
     assert made(replicas={"srv": "_a._tcp.b"}).settings == {"replicas": "srv:_a._tcp.b"}
     with pytest.raises(Refused, match="srv"):
