@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 from typing import Protocol
 
-from router.audit.errors import LogLocked
+from router.audit.errors import LogLocked, LogUnavailable
 
 
 class Disk(Protocol):
@@ -34,7 +34,10 @@ class Disk(Protocol):
         """Remove a file, durably."""
 
     def lock(self, path: Path, *, wait: bool) -> int:
-        """Take an exclusive lock that ends with the process. LogLocked if held and not `wait`."""
+        """Take an exclusive lock that ends with the process. LogLocked if held and not `wait`.
+
+        LogUnavailable, and no OSError: there can be none, so nothing can be written there.
+        """
 
 
 class LocalDisk:
@@ -99,8 +102,11 @@ class LocalDisk:
 
     def lock(self, path: Path, *, wait: bool) -> int:
         """See Disk."""
-        path.parent.mkdir(parents=True, exist_ok=True)
-        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o640)
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o640)
+        except OSError as error:
+            raise LogUnavailable(f"can't write `{path}`: {error.strerror}") from error
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
         except BlockingIOError as error:

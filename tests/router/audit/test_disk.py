@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from router.audit.disk import LocalDisk
-from router.audit.errors import LogLocked
+from router.audit.errors import LogLocked, LogUnavailable
 
 
 def test_open_makes_folders_and_appends(tmp_path: Path) -> None:
@@ -62,6 +62,12 @@ def test_a_lock_is_exclusive_until_closed(tmp_path: Path) -> None:
         disk.lock(tmp_path / "log" / "lock", wait=False)
     disk.close(held)
     disk.close(disk.lock(tmp_path / "log" / "lock", wait=False))
+
+
+def test_a_lock_where_nothing_can_be_written_is_the_logs_error(tmp_path: Path) -> None:
+    (tmp_path / "log").write_text("a file")
+    with pytest.raises(LogUnavailable, match=r"can't write `.*log/local-1/lock`: Not a directory"):
+        LocalDisk().lock(tmp_path / "log" / "local-1" / "lock", wait=False)
 
 
 def test_a_full_device_is_an_error() -> None:
