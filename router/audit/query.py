@@ -113,10 +113,15 @@ def ask(path: Path, question: Question, progress: Progress = lambda _: None) -> 
         return ask_rows(rows(Folder(path), progress), question)
     if not files:
         raise QueryRefused(f"`{path}` holds neither a log nor Parquet files")
-    connection = _library("duckdb").connect(":memory:")
+    duckdb = _library("duckdb")
+    connection = duckdb.connect(":memory:")
     connection.execute("SET preserve_insertion_order = false")
     source = f"read_parquet([{', '.join(_quoted(one) for one in files)}])"
-    return _answer(connection, *statement(question, source))
+    try:
+        return _answer(connection, *statement(question, source))
+    except duckdb.Error as error:
+        said = str(error).partition("\n")[0]
+        raise QueryRefused(f"`{path}` is not what `audit export` wrote: {said}") from None
 
 
 def ask_rows(found: Iterable[Row], question: Question) -> Table:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -70,6 +71,9 @@ def query(
     shape = "json" if as_json else shape
     if shape == "parquet" and out is None:
         raise click.UsageError("`--format parquet` needs `--out FILE`")
+    for one in attributes:
+        if "=" not in one:
+            raise click.UsageError(f"`--attr {one}`: write NAME=VALUE, as data_class=health")
     most = (_MOST if shape == "table" else 0) if limit is None else limit
     question = Question(
         since=instant("--since", asked["since"]),
@@ -85,7 +89,7 @@ def query(
         by=tuple(one.strip() for one in (asked["by"] or "").split(",") if one.strip()),
         limit=most,
     )
-    with answered(source, question, asked["region"], asked["api"]) as table:
+    with answered(source, question, asked["region"], asked["api"]) as table, _writing(out):
         _write(table, shape, out, most)
 
 
@@ -112,9 +116,11 @@ def export(source: Path, target: Path, shape: str) -> None:
     from router.audit.query import export as write
 
     if shape != "parquet":
-        click.echo(f"audit export: {_events(source, target, shape)} events in {target}")
+        with _writing(target):
+            events = _events(source, target, shape)
+        click.echo(f"audit export: {events} events in {target}")
         return
-    with progress(source) as told:
+    with progress(source) as told, _writing(target):
         count = write(source, target, told)
     click.echo(f"audit export: {count} requests in {target}")
 
@@ -147,6 +153,19 @@ def instant(option: str, text: str | None) -> int | None:
             f"`{option} {text}`: write a time as 2026-11-01 or 2026-11-01T12:00:00Z"
         ) from None
     return round((found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp() * 1e6)
+
+
+@contextmanager
+def _writing(out: Path | None) -> Iterator[None]:
+    """Tell in one line that a file can't be written; what goes to the terminal is click's."""
+    from router.config import ConfigError
+
+    try:
+        yield
+    except OSError as error:
+        if out is None:
+            raise
+        raise ConfigError(f"can't write `{out}`: {error}") from None
 
 
 def _write(table: Table, shape: str, out: Path | None, most: int) -> None:

@@ -67,6 +67,23 @@ def test_what_can_not_be_asked(domicile: Domicile, filled: LogBox, tmp_path: Pat
     assert domicile("audit", "query", filled.folder, "--since", "soon").code == 2
     assert domicile("audit", "query", filled.folder, "--by", "secret").code == 1
     assert domicile("audit", "query", tmp_path / "gone").code == 1
+    ran = domicile("audit", "query", filled.folder, "--attr", "health")
+    assert (ran.code, "write NAME=VALUE" in ran.err) == (2, True)
+    (tmp_path / "a.parquet").write_text("junk")
+    ran = domicile("audit", "query", tmp_path / "a.parquet")
+    assert (ran.code, "error: `" in ran.err, "audit export" in ran.err) == (1, True, True)
+
+
+@pytest.mark.parametrize("shape", ["csv", "parquet"])
+def test_a_file_that_can_not_be_written(
+    domicile: Domicile, filled: LogBox, tmp_path: Path, shape: str
+) -> None:
+    out = tmp_path / "no" / "a.file"
+    ran = domicile("audit", "query", filled.folder, "--format", shape, "--out", out)
+    assert (ran.code, ran.err.startswith(f"error: can't write `{out}`: ")) == (1, True)
+    for words in ((), ("--format", "ocsf")):
+        ran = domicile("audit", "export", filled.folder, out, *words)
+        assert (ran.code, f"error: can't write `{out}`: " in ran.err) == (1, True)
 
 
 @pytest.mark.parametrize("shape", ["ocsf", "cef", "otel"])
