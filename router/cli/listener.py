@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from router.config import Config
+    from router.transport.messages import Origin
 
 
 def reached(config: str | None, admin: str | None, key_file: Path | None) -> tuple[str, str]:
@@ -35,6 +36,22 @@ def _token(config: Config, base: Path) -> str:
     return read_file(path).decode("ascii", "replace").strip()
 
 
+def origin_of(admin: str) -> Origin:
+    """Where a listener given by its URL is.
+
+    Raises:
+        ConfigError: it is no such URL.
+    """
+    from router.config import ConfigError
+    from router.transport.messages import Origin
+
+    try:
+        return Origin.parse(admin)
+    except ValueError as error:
+        message = f"`{admin}` is no URL of an admin listener, as http://127.0.0.1:9090: {error}"
+        raise ConfigError(message) from None
+
+
 async def post(admin: str, key: str, path: str, asked: dict[str, object]) -> dict[str, object]:
     """Ask the admin listener.
 
@@ -44,7 +61,6 @@ async def post(admin: str, key: str, path: str, asked: dict[str, object]) -> dic
     from router.config import ConfigError, Unanswered
     from router.transport.client import HttpTransport
     from router.transport.messages import (
-        Origin,
         OutboundRequest,
         Timeouts,
         TransportError,
@@ -55,11 +71,12 @@ async def post(admin: str, key: str, path: str, asked: dict[str, object]) -> dic
         (b"content-type", b"application/json"),
         (b"authorization", f"Bearer {key}".encode("ascii", "replace")),
     )
+    origin = origin_of(admin)
     transport = HttpTransport()
     until = asyncio.get_running_loop().time() + 10
     try:
         body = json.dumps(asked).encode()
-        request = OutboundRequest(Origin.parse(admin), "POST", path, headers, body)
+        request = OutboundRequest(origin, "POST", path, headers, body)
         response = await transport.send(request, Timeouts(until, connect=2))
         text = await read_body(response, 1 << 20, until)
     except TransportError as error:

@@ -10,6 +10,7 @@ import sys
 import click
 
 from router.cli.failing import failing
+from router.cli.listener import origin_of
 from router.cli.shown import json_option, print_json, print_table
 
 
@@ -65,18 +66,18 @@ def _show_endpoints(title: str, shown: dict[str, object]) -> None:
 async def _ask(admin: str) -> tuple[bytes | None, str]:
     from router.transport.client import HttpTransport
     from router.transport.messages import (
-        Origin,
         OutboundRequest,
         Timeouts,
         TransportError,
         read_body,
     )
 
+    origin = origin_of(admin)
     transport = HttpTransport()
     loop = asyncio.get_running_loop()
     until = loop.time() + 5
     try:
-        request = OutboundRequest(Origin.parse(admin), "GET", "/status", ())
+        request = OutboundRequest(origin, "GET", "/status", ())
         response = await transport.send(request, Timeouts(until, connect=2))
         body = await read_body(response, 4 << 20, until)
         return (body, "") if response.status == 200 else (None, f"status {response.status}")

@@ -21,3 +21,8 @@ def test_a_router_that_does_not_answer_is_said(
     ran = domicile("status", "--admin", f"http://127.0.0.1:{free_port()}")
     assert ran.code == 1
     assert "does not answer" in ran.err
+
+
+def test_what_is_no_url_is_told(domicile: Domicile) -> None:
+    ran = domicile("status", "--admin", "junk")
+    assert (ran.code, ran.err.startswith("error: `junk` is no URL")) == (1, True)
