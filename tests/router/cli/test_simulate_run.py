@@ -59,6 +59,10 @@ def test_a_trace_as_a_table_with_a_plot(domicile: Domicile, tmp_path: Path) -> N
         ("--days", "1", "--engine", "kv_blocks=x"),
         ("--days", "1", "--regions", "self:moon"),
         ("--days", "1", "--replicas", "0"),
+        ("--days", "nan"),
+        ("--days", "inf"),
+        ("--days", "0.0001", "--rate", "nan"),
+        ("--days", "0.0001", "--swing", "nan"),
     ],
 )
 def test_usage(domicile: Domicile, words: tuple[str, ...]) -> None:
