@@ -14,7 +14,6 @@ from router.cli.audit_keys import public_key
 from router.cli.audit_source import progress as bar
 from router.cli.failing import failing
 from router.cli.shown import json_option, print_json
-from router.config import ConfigError
 
 if TYPE_CHECKING:
     from router.reports.document import Report
@@ -128,6 +127,8 @@ def _write(
 
 
 def _put(path: Path, content: bytes) -> None:
+    from router.config import ConfigError
+
     try:
         path.write_bytes(content)
     except OSError as error:

@@ -8,7 +8,7 @@ from dataclasses import fields, replace
 from itertools import product
 from math import isfinite
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import click
 
@@ -37,7 +37,7 @@ class _Finite(click.FloatRange):
         self, value: object, param: click.Parameter | None, ctx: click.Context | None
     ) -> float:
         """The number, or a usage error."""
-        found = float(super().convert(value, param, ctx))
+        found = float(super().convert(cast("float", value), param, ctx))
         if not isfinite(found):
             self.fail(f"{value} is no finite number.", param, ctx)
         return found
