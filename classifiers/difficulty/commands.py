@@ -15,7 +15,7 @@ from typing import Final
 import numpy as np
 
 from classifiers.difficulty import dataset, evaluation, plots, recipe
-from classifiers.difficulty.artifact import Artifact, PairModel, load, save
+from classifiers.difficulty.artifact import ANY, Artifact, PairModel, load, save
 from classifiers.difficulty.calibration import platt_knots
 from classifiers.difficulty.card import render
 from classifiers.difficulty.compiled import find
@@ -197,37 +197,64 @@ def card_figures(model: Path = SHIPPED) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """APGR of a new artifact minus that of the one in use, with 95 % bounds, and figures."""
+    """APGR of the artifact `new` minus that of `used`, with 95 % bounds, and figures."""
 
     value: float
     low: float
     high: float
     figures: Mapping[str, str]
+    new: Artifact
+    used: Artifact
 
 
 def compare(new: Path, used: Path, files: Sequence[Path], activate: bool = False) -> Comparison:
     """Compare two artifacts on rows not marked `train`, paired.
 
-    With `activate`, raises NotBetter unless there are MIN_LOCAL rows and the lower bound is
-    above zero.
+    With `activate`, raises NotBetter unless `new` may take the place of `used`: it models every
+    pair that `used` does, and for each pair whose model it changes there are MIN_LOCAL rows on
+    which the lower bound of the difference is above zero.
     """
     rows = dataset.binary(dataset.read(files))
     held = [row for row in rows if row.split != "train"]
     if not held:
         raise TooFewRows("all rows are marked `train`; compare on rows that no model has seen")
-    first, second = (evaluation.score(load(path), held) for path in (new, used))
+    artifacts = load(new), load(used)
+    if activate:
+        _surely_better(*artifacts, held)
+    first, second = (evaluation.score(one, held) for one in artifacts)
     gain = evaluation.gains(held)
     found = evaluation.difference(first.rank, second.rank, gain)
-    if activate and (len(held) < MIN_LOCAL or not found.low > 0):
-        raise NotBetter(
-            f"lower bound of the difference is {found.low:.3f} on {len(held)} rows; it must be "
-            f"above 0 on at least {MIN_LOCAL}. Keep the model in use and collect more labels"
-        )
     figures = {
         "curve": plots.call_performance({"new": (first.rank, gain), "used": (second.rank, gain)}),
         "drift": plots.score_drift(second.rank.tolist(), first.rank.tolist()),
     }
-    return Comparison(found.value, found.low, found.high, figures)
+    return Comparison(found.value, found.low, found.high, figures, *artifacts)
+
+
+def _surely_better(new: Artifact, used: Artifact, held: Sequence[Example]) -> None:
+    own, before = set(new.pairs) - {ANY}, set(used.pairs) - {ANY}
+    if before - own:
+        lost = "`, `".join(sorted(before - own))
+        raise NotBetter(f"the new one has no model of `{lost}`, which the one in use has")
+    changed = [pair for pair in sorted(own) if _model(new, pair) != _model(used, pair)]
+    if not changed:
+        raise NotBetter("the new one has the models of the one in use: nothing would change")
+    for pair in changed:
+        rows = [row for row in held if row.pair == pair]
+        low = float("nan")
+        if len(rows) >= MIN_LOCAL:
+            first, second = (evaluation.score(one, rows).rank for one in (new, used))
+            low = evaluation.difference(first, second, evaluation.gains(rows)).low
+        if not low > 0:
+            raise NotBetter(
+                f"lower bound of the difference for `{pair}` is {low:.3f} on {len(rows)} rows; it "
+                f"must be above 0 on at least {MIN_LOCAL}. Keep the model in use and collect more "
+                "labels"
+            )
+
+
+def _model(artifact: Artifact, pair: str) -> tuple[PairModel | None, object]:
+    return artifact.pairs.get(pair), artifact.tables.get(pair)
 
 
 def _drawn(

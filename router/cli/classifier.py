@@ -37,12 +37,14 @@ def _failing(command: Callable[P, T]) -> Callable[P, T]:
         from classifiers.difficulty.compiled import LibraryError
         from classifiers.difficulty.dataset import RowError
         from classifiers.difficulty.training import TooFewRows
+        from router.activating import NotActivated
         from router.compiling import NotCompiled
 
         try:
             return command(*args, **kwargs)
         except (
-            ArtifactError, LibraryError, NotBetter, NotCompiled, RowError, TooFewRows, OSError,
+            ArtifactError, LibraryError, NotActivated, NotBetter, NotCompiled, RowError,
+            TooFewRows, OSError,
         ) as error:  # fmt: skip
             click.echo(f"error: {error}", err=True)
             sys.exit(1)
@@ -138,7 +140,7 @@ def calibrate(
 @click.argument("new", type=_FILE)
 @click.argument("used", type=_FILE)
 @_ROWS
-@click.option("--activate", is_flag=True, help="Fail unless the new one is better for sure.")
+@click.option("--activate", is_flag=True, help="Put NEW in the place of USED if surely better.")
 @_PLOTS
 @json_option
 @_failing
@@ -152,13 +154,28 @@ def compare(
 ) -> None:
     """Compare a NEW artifact with the one in USED on rows that neither has seen.
 
-    Exit codes: 0 compared, 1 not better (with --activate) or unusable, 2 usage.
-    """
-    from classifiers.difficulty import commands
+    With --activate the file USED becomes NEW in one step, and the old one USED.before, when each
+    pair that changes has 200 rows and a lower bound of the difference above 0; else nothing is
+    written. A router that watches its files takes the new one by itself, `SIGHUP` at once.
 
-    found = commands.compare(new, used, files, activate)
+    \b
+    Example:
+      domicile classifier compare new.bin models/own.bin held.jsonl.gz --activate
+
+    Exit codes: 0 compared (and activated), 1 not better (with --activate) or unusable, 2 usage.
+    """  # noqa: D301
+    from classifiers.difficulty import commands
+    from router import activating
+
+    if activate:
+        found, kept = activating.activate(new, used, files)
+        done = {"activated": found.new.version(), "instead_of": found.used.version()}
+        more: dict[str, object] = {**done, "kept": str(kept)}
+    else:
+        found, more = commands.compare(new, used, files), {}
     _draw(plots, found.figures)
-    _show("difference", {"value": found.value, "low": found.low, "high": found.high}, as_json)
+    numbers = {"value": found.value, "low": found.low, "high": found.high}
+    _show("difference", {**numbers, **more}, as_json)
 
 
 @command.command("card")

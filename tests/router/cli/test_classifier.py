@@ -6,6 +6,7 @@ from random import Random
 
 import pytest
 
+from classifiers.difficulty.artifact import load
 from tests.router.cli.conftest import Domicile
 
 EASY = ("what is the capital of {}", "translate {} to French", "spell {}")
@@ -40,6 +41,24 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
     folder = tmp_path_factory.mktemp("classifier")
     commands.train([rows(folder / "train.jsonl", 800, "train", 1)], folder / "model.bin")
+    return folder / "model.bin"
+
+
+@pytest.fixture(scope="module")
+def poor(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An artifact trained on outcomes that have nothing to do with the prompts."""
+    from classifiers.difficulty import commands
+
+    folder = tmp_path_factory.mktemp("poor")
+    lines = rows(folder / "train.jsonl", 800, "train", 1).read_text().splitlines()
+    read = [json.loads(line) for line in lines]
+    said = [
+        {**row, "y_weak": other["y_weak"], "y_strong": other["y_strong"]}
+        for row, other in zip(read, read[7:] + read[:7], strict=True)
+    ]
+    path = folder / "noise.jsonl"
+    path.write_text("\n".join(json.dumps(row) for row in said))
+    commands.train([path], folder / "model.bin", "poor")
     return folder / "model.bin"
 
 
@@ -79,6 +98,20 @@ def test_an_equal_artifact_is_not_better(domicile: Domicile, tmp_path: Path, tra
     ran = domicile("classifier", "compare", trained, trained, held, "--activate")
     assert ran.code == 1
     assert ran.err.startswith("error: ")
+
+
+def test_a_better_artifact_takes_the_place_of_the_one_in_use(
+    domicile: Domicile, tmp_path: Path, trained: Path, poor: Path
+) -> None:
+    held = rows(tmp_path / "test.jsonl", 250, "test", 6)
+    used = tmp_path / "own.bin"
+    used.write_bytes(poor.read_bytes())
+    ran = domicile("classifier", "compare", trained, used, held, "--activate", "--json")
+    assert ran.code == 0, ran.err
+    assert used.read_bytes() == trained.read_bytes()
+    assert ran.json["activated"] == load(trained).version()
+    assert ran.json["instead_of"] == load(poor).version()
+    assert Path(str(ran.json["kept"])).read_bytes() == poor.read_bytes()
 
 
 def test_the_card_is_markdown(domicile: Domicile, trained: Path) -> None:

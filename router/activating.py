@@ -1,0 +1,60 @@
+"""A new difficulty artifact in the place of the one in use, when it is surely better.
+
+The file that a policy's `grading: {model: "file:..."}` names is replaced as a whole, so that a
+router that watches its files takes the new one at its next look. The one before stays beside it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from classifiers.difficulty.artifact import load
+from classifiers.difficulty.commands import SHIPPED, Comparison, compare
+
+BEFORE: Final = ".before"
+
+
+class NotActivated(Exception):
+    """The new artifact can't take the place of the one in use; says why."""
+
+
+def activate(new: Path, used: Path, files: Sequence[Path]) -> tuple[Comparison, Path]:
+    """Replace the artifact `used` by `new`; return what was compared, and where the old one is.
+
+    Raises:
+        NotBetter: it is not surely better; nothing was written.
+        NotActivated: the artifact in use is the shipped one, or changed in the meantime.
+        ArtifactError, RowError, TooFewRows, OSError: as `compare`, or it can't be written.
+    """
+    target = used.resolve()
+    if target == SHIPPED.resolve():
+        raise NotActivated(
+            "the shipped prior is never replaced: compare without --activate, and name the new "
+            'file in the policy (`grading: {model: "file:..."}`)'
+        )
+    found = compare(new, target, files, activate=True)
+    if load(target).version() != found.used.version():
+        raise NotActivated(f"`{used}` was changed meanwhile: compare again")
+    kept = target.with_name(target.name + BEFORE)
+    _put(kept, found.used.encode(), target)
+    _put(target, found.new.encode(), target)
+    return found, kept
+
+
+def _put(path: Path, data: bytes, like: Path) -> None:
+    """Put `data` at `path` in one step, durably, with the owner and the mode of `like`."""
+    kept = like.stat()
+    draft = path.with_name(f".{path.name}.{os.getpid()}.draft")
+    try:
+        with draft.open("xb") as file:
+            os.fchown(file.fileno(), kept.st_uid, kept.st_gid)
+            os.fchmod(file.fileno(), kept.st_mode & 0o777)
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        draft.replace(path)
+    finally:
+        draft.unlink(missing_ok=True)
