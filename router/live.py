@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from random import random
@@ -161,6 +162,7 @@ class Live:
     def refresh_gauges(self) -> None:
         """Bring the gauges up to date, before they are shown."""
         self.metrics.set("domicile_open_requests", self.concurrency.total)
+        self.metrics.set("domicile_tasks", len(asyncio.all_tasks()))
         self.metrics.set("domicile_marked_replicas", len(self.health.marked(self.loop_time())))
         head = self.log.head
         self.metrics.set("domicile_log_size", 0 if head is None else head.size)

@@ -117,6 +117,7 @@ ALL: Final = (
     ),
     Described("domicile_vetoes", "gauge", "Vetoes in force, by kind.", ("what",)),
     Described("domicile_open_requests", "gauge", "Requests open now.", (), summed=True),
+    Described("domicile_tasks", "gauge", "Tasks of the event loop."),
     Described(
         "domicile_inflight_tokens",
         "gauge",

@@ -32,6 +32,19 @@ class Trace:
     attempts: list[Shown] = field(default_factory=list)
     outcomes: list[Shown] = field(default_factory=list)
 
+    def add(self, shown: Shown) -> None:
+        """One more entry of this request."""
+        match shown.kind:
+            case "decision":
+                assert self.decision is None, f"{shown.place}: decided twice"
+                self.decision = shown
+            case "attempt":
+                self.attempts.append(shown)
+            case "outcome":
+                self.outcomes.append(shown)
+            case _:
+                self.refusals.append(shown)
+
     @property
     def plan(self) -> list[str]:
         """The endpoints decided for."""
@@ -69,20 +82,14 @@ def traces(log: Path, names: Sequence[str] = ("eu-1",)) -> dict[str, Trace]:
     found: dict[str, Trace] = {}
     readers = [LogReader(Folder(log).log(name)) for name in names]
     for shown in (one for reader in readers for one in reader.entries()):
-        if not shown.id:
-            continue
-        trace = found.setdefault(shown.id, Trace(shown.id))
-        match shown.kind:
-            case "decision":
-                assert trace.decision is None, f"{shown.place}: decided twice"
-                trace.decision = shown
-            case "attempt":
-                trace.attempts.append(shown)
-            case "outcome":
-                trace.outcomes.append(shown)
-            case _:
-                trace.refusals.append(shown)
+        if shown.id:
+            found.setdefault(shown.id, Trace(shown.id)).add(shown)
     return found
+
+
+def endpoint_of(region: str) -> str:
+    """The endpoint whose replicas are in a region: `fra` in `self:fra1`."""
+    return region.removeprefix("self:").removesuffix("1")
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +107,7 @@ def reached(
 ) -> Iterator[Reached]:
     """What upstreams saw, oldest first at each."""
     for replica in fleet:
-        endpoint = replica.region.removeprefix("self:").removesuffix("1")
+        endpoint = endpoint_of(replica.region)
         for hit in replica.seen:
             if hit.request_id == "probe":
                 continue  # a canary: a constant prompt, no client's request

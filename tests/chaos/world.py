@@ -231,6 +231,7 @@ class Question:
     model: str = "assistant"
     headers: tuple[tuple[str, str], ...] = ()
     patience: float | None = None
+    tokens: int = 3
 
 
 Answer = tuple[int, dict[str, str], bytes]
@@ -289,7 +290,7 @@ def _body(question: Question) -> bytes:
         {
             "model": question.model,
             "messages": [{"role": "user", "content": "say something"}],
-            "max_tokens": 3,
+            "max_tokens": question.tokens,
             "stream": question.stream,
         }
     )

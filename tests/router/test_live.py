@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 from regions.health import Sign
@@ -44,4 +45,5 @@ async def test_gauges_are_brought_up_to_date_before_they_are_shown(tmp_path: Pat
         assert 'domicile_inflight_tokens{endpoint="fra1"} 500.0' in shown
         assert 'domicile_inflight_tokens{endpoint="par1"} 0.0' in shown
         assert "domicile_open_requests 0.0" in shown
+        assert live.metrics.value("domicile_tasks") == len(asyncio.all_tasks()) >= 1
         held.close()
