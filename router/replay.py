@@ -32,7 +32,7 @@ from regions.footprints.base import footprint
 from regions.model import Call
 from router.audit.layout import Folder
 from router.audit.lines import Value
-from router.audit.reading import LogReader, Shown
+from router.audit.reading import Shown
 from router.drifted import joined
 from router.records import allowed_body
 from router.replayed import World, WorldMissing, world
@@ -88,25 +88,6 @@ def sample(entries: Iterable[Shown], count: int, random: Random) -> list[Shown]:
                 kept[at] = (number, shown)
             number += 1
     return [shown for _, shown in sorted(kept, key=lambda one: one[0])]
-
-
-def named(folder: Folder, record: str) -> list[Shown]:
-    """The entries behind `LOG/INDEX`, `LOG/INDEX/LEAF` (as answers carry it) or a request id.
-
-    Raises:
-        NotInLog: `LOG` holds no entry there.
-    """
-    log, slash, rest = record.partition("/")
-    index = rest.partition("/")[0]
-    if slash and index.isascii() and index.isdigit():
-        return [LogReader(folder.log(log)).entry(int(index))]
-    return [one for one in every(folder) if one.id == record]
-
-
-def every(folder: Folder) -> Iterator[Shown]:
-    """Every entry of every log in a folder."""
-    for log in folder.log_ids():
-        yield from LogReader(folder.log(log)).entries()
 
 
 def _differences(shown: Shown, found: World) -> Iterator[str]:

@@ -192,6 +192,15 @@ def prove_growth(folder: LogFolder, old: Checkpoint, new: Checkpoint) -> bytes:
     return orjson.dumps({"format": GROWTH, "old": old.text, "new": new.text, "proof": steps})
 
 
+def is_growth(data: bytes) -> bool:
+    """Whether a file says that it is a growth proof."""
+    try:
+        value = orjson.loads(data)
+    except ValueError:
+        return False
+    return isinstance(value, dict) and value.get("format") == GROWTH
+
+
 def verify_growth(data: bytes, keys: Sequence[PublicKey]) -> tuple[Checkpoint, Checkpoint]:
     """The two checkpoints that a growth proof connects. Raises ProofRefused."""
     try:

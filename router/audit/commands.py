@@ -7,11 +7,19 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from router.audit.bundle import Bundle, prove_request, verify_bundle
+from router.audit.bundle import (
+    Bundle,
+    export_tenant,
+    is_growth,
+    prove,
+    prove_growth,
+    verify_bundle,
+    verify_growth,
+)
 from router.audit.errors import NoteInvalid
 from router.audit.layout import Folder
-from router.audit.note import PublicKey, parse_checkpoint, read_public_key
-from router.audit.reading import LogReader, NotInLog, Shown
+from router.audit.note import Checkpoint, PublicKey, parse_checkpoint, read_public_key
+from router.audit.reading import LogReader, NotInLog, Shown, indexed, named
 from router.audit.receipt import Receipt, parse_receipt
 from router.audit.verdict import Anchor, Finding, Verdict
 from router.audit.verify import verify
@@ -94,32 +102,91 @@ def run_show(
 
 
 def _record(folder: Path, record: str) -> Shown:
-    log, _, rest = record.partition("/")
-    index = rest.partition("/")[0]
-    if log not in Folder(folder).log_ids() or not (index.isascii() and index.isdigit()):
+    if indexed(record) is None:
         raise UsageError(f"`{record}` names no entry here: write LOG/INDEX, as eu-1/1042")
+    return _named(folder, record)[0]
+
+
+def _named(folder: Path, record: str) -> list[Shown]:
     try:
-        return LogReader(Folder(folder).log(log)).entry(int(index))
+        found = named(Folder(folder), record)
+    except NotInLog as error:
+        raise UsageError(str(error)) from error
+    if not found:
+        raise UsageError(
+            f"`{record}` is no request in `{folder}`: give LOG/INDEX, as eu-1/1042, or a request id"
+        )
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Grown:
+    """What a growth proof proves: the log's first `old` lines are those of the older checkpoint."""
+
+    log: str
+    old: int
+    new: int
+
+
+def run_prove(folder: Path, record: str, checkpoint: Path | None = None) -> Bundle:
+    """A bundle of everything recorded about a record's request, or of an entry without one, against
+    the newest published checkpoint or the one given. Raises UsageError."""
+    shown = _named(folder, record)[0]
+    log, at, id_ = Folder(folder).log(shown.place.log), shown.place.index, shown.id
+    head = _head(checkpoint or log.checkpoint)
+
+    def chosen(one: Shown) -> bool:
+        return one.id == id_ if id_ else one.place.index == at
+
+    try:
+        return prove(log, chosen, head)
     except NotInLog as error:
         raise UsageError(str(error)) from error
 
 
-def run_prove(folder: Path, log: str, request_id: str, checkpoint: Path | None = None) -> Bundle:
-    """A bundle of everything recorded about one request, against the newest published checkpoint
-    or the one given. Raises UsageError."""
-    head = read_anchor(checkpoint or Folder(folder).log(log).checkpoint)
-    if isinstance(head, Receipt):
-        head = parse_checkpoint(head.checkpoint)
+def run_export(folder: Path, tenant: str, log: str | None = None) -> Bundle:
+    """A bundle of everything recorded about a tenant's requests. Raises UsageError."""
+    logs = Folder(folder).log_ids()
+    if (log or logs[:1] != logs) and log not in logs:
+        raise UsageError(f"say of which log: `--log` with one of {', '.join(logs) or 'none'}")
+    of = Folder(folder).log(log or logs[0])
     try:
-        return prove_request(Folder(folder).log(log), request_id, head)
+        return export_tenant(of, tenant, _head(of.checkpoint))
+    except NotInLog as error:
+        raise UsageError(f"tenant `{tenant}`: {error}") from error
+
+
+def run_prove_growth(folder: Path, old: Path, new: Path | None = None) -> str:
+    """A growth proof from one checkpoint to another, or to the newest published one, as JSON.
+
+    Raises:
+        UsageError: they are not two checkpoints of a log in `folder`.
+    """
+    begin = _head(old)
+    log = Folder(folder).log(begin.origin)
+    if begin.origin not in Folder(folder).log_ids():
+        raise UsageError(f"`{old}` is of `{begin.origin}`, which is no log in `{folder}`")
+    try:
+        return prove_growth(log, begin, _head(new or log.checkpoint)).decode()
     except NotInLog as error:
         raise UsageError(str(error)) from error
 
 
-def run_verify_bundle(bundle: Path, public_keys: Sequence[Path | PublicKey]) -> list[Shown]:
-    """The entries a bundle file proves. Raises ProofRefused (exit 1) or UsageError."""
+def run_verify_bundle(
+    proof: Path, public_keys: Sequence[Path | PublicKey]
+) -> Sequence[Shown] | Grown:
+    """What a file proves: entries, or growth. Raises ProofRefused (exit 1) or UsageError."""
     keys = [key if isinstance(key, PublicKey) else read_key(key) for key in public_keys]
-    return verify_bundle(_read(bundle).encode(), keys)
+    data = _read(proof).encode()
+    if not is_growth(data):
+        return verify_bundle(data, keys)
+    old, new = verify_growth(data, keys)
+    return Grown(new.origin, old.size, new.size)
+
+
+def _head(path: Path) -> Checkpoint:
+    found = read_anchor(path)
+    return parse_checkpoint(found.checkpoint) if isinstance(found, Receipt) else found
 
 
 def read_anchor(path: Path) -> Anchor:

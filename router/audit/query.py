@@ -171,13 +171,20 @@ def parquet_files(path: Path) -> list[Path]:
     return sorted(path.glob("*.parquet"))
 
 
-def export(source: Path, target: Path, progress: Progress = lambda _: None) -> int:
-    """Write every request of a folder of logs to a Parquet file, in batches. Gives their number.
+def export(
+    source: Path,
+    target: Path,
+    progress: Progress = lambda _: None,
+    tenant: str | None = None,
+) -> int:
+    """Write every request of a folder of logs, or those of one tenant, to a Parquet file, in
+    batches. Gives their number.
 
     Raises:
         QueryUnavailable. LineInvalid: nothing is left at `target` then.
     """
-    return write_rows(rows(Folder(source), progress), target)
+    found = rows(Folder(source), progress)
+    return write_rows((one for one in found if tenant in (None, one.tenant)), target)
 
 
 def write_rows(found: Iterable[Row], target: Path) -> int:

@@ -1,11 +1,13 @@
 """Reading a log without writing it: entries with interned values in place, and proofs."""
 
+import re
 from bisect import bisect_right
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
+from typing import Final
 
 from router.audit.errors import AuditError
-from router.audit.layout import LogFolder, Segment, segment_lines
+from router.audit.layout import Folder, LogFolder, Segment, segment_lines
 from router.audit.lines import EntryLine, InternLine, Interns, LineInvalid, Value, parse_line
 from router.audit.tree import HASH_BYTES, LeafTree
 
@@ -47,6 +49,31 @@ class Inclusion:
 
 class NotInLog(AuditError):
     """The log holds no entry there."""
+
+
+_RECORD: Final = re.compile(r"([^/]+)/([0-9]{1,19})(?:/[0-9a-f]{64})?")
+
+
+def indexed(record: str) -> tuple[str, int] | None:
+    """Log and index of `LOG/INDEX`, or of `LOG/INDEX/LEAF` as answers carry it."""
+    found = _RECORD.fullmatch(record)
+    return None if found is None else (found[1], int(found[2]))
+
+
+def named(folder: Folder, record: str) -> list[Shown]:
+    """The entries behind `LOG/INDEX`, `LOG/INDEX/LEAF` or a request id. Raises NotInLog."""
+    at = indexed(record)
+    if at is None:
+        return [one for one in every(folder) if one.id and one.id == record]
+    if at[0] not in folder.log_ids():
+        raise NotInLog(f"`{at[0]}` is no log in `{folder.path}`")
+    return [LogReader(folder.log(at[0])).entry(at[1])]
+
+
+def every(folder: Folder) -> Iterator[Shown]:
+    """Every entry of every log in a folder."""
+    for log in folder.log_ids():
+        yield from LogReader(folder.log(log)).entries()
 
 
 class LogReader:

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import functools
 import sys
-from collections.abc import Callable, Iterable, Iterator
-from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, ParamSpec, TypeVar
+from typing import TYPE_CHECKING
 
 import click
 
 from router.cli import (
     audit_disclose,
     audit_erase,
+    audit_export,
+    audit_prove,
     audit_query,
     audit_reconcile,
     audit_replay,
@@ -22,33 +21,15 @@ from router.cli import (
     audit_witness,
 )
 from router.cli.audit_keys import public_key
+from router.cli.audit_shown import print_entries, usage
 from router.cli.failing import failing
 from router.cli.shown import json_option, print_json, print_table
 
 if TYPE_CHECKING:
     from router.audit.commands import VerifyResult
-    from router.audit.reading import Shown
-
-P = ParamSpec("P")
-T = TypeVar("T")
 
 _FILE = click.Path(path_type=Path, dir_okay=False)
 _FOLDER = click.Path(path_type=Path, file_okay=False)
-
-
-def _usage(command: Callable[P, T]) -> Callable[P, T]:
-    """Exit code 2 for files that can't be what they were given as."""
-
-    @functools.wraps(command)
-    def wrapped(*args: P.args, **kwargs: P.kwargs) -> T:
-        from router.audit.commands import UsageError
-
-        try:
-            return command(*args, **kwargs)
-        except UsageError as error:
-            raise click.UsageError(str(error)) from None
-
-    return wrapped
 
 
 @click.group("audit")
@@ -60,7 +41,10 @@ command.add_command(audit_disclose.belongs)
 command.add_command(audit_disclose.disclose)
 command.add_command(audit_disclose.pseudonyms)
 command.add_command(audit_erase.command)
-command.add_command(audit_query.export)
+command.add_command(audit_export.export)
+command.add_command(audit_prove.prove)
+command.add_command(audit_prove.prove_growth)
+command.add_command(audit_prove.verify_bundle)
 command.add_command(audit_query.query)
 command.add_command(audit_reconcile.command)
 command.add_command(audit_replay.command)
@@ -79,7 +63,7 @@ command.add_command(audit_witness.command)
               help="A file with one JSON receipt per line; repeatable.")  # fmt: skip
 @json_option
 @failing
-@_usage
+@usage
 def verify(
     folder: Path,
     against: tuple[Path, ...],
@@ -117,7 +101,7 @@ def verify(
 @click.option("--record", metavar="LOG/INDEX", help="Only this one, as reports name it.")
 @json_option
 @failing
-@_usage
+@usage
 def show(
     folder: Path,
     log: str | None,
@@ -141,59 +125,14 @@ def show(
     from router.audit.commands import run_show
 
     found = run_show(folder, log=log, request_id=request_id, kind=kind, record=record)
-    _print_entries(str(folder), found, as_json)
-
-
-@command.command("prove")
-@click.argument("folder", metavar="DIR", type=_FOLDER)
-@click.option("--log", "log", metavar="ID", required=True, help="The log the request is in.")
-@click.option("--request", "request_id", metavar="ID", required=True, help="The request.")
-@click.option("--checkpoint", metavar="FILE", type=_FILE,
-              help="Prove against this checkpoint, not the newest.")  # fmt: skip
-@failing
-@_usage
-def prove(folder: Path, log: str, request_id: str, checkpoint: Path | None) -> None:
-    """Print a bundle that proves everything recorded about one request, and nothing else.
-
-    \b
-    Example:
-      domicile audit prove log --log eu-1 --request 0192f0c1-... > bundle.json
-
-    Exit codes: 0 printed, 1 the log can't be read, 2 usage: nothing to prove there.
-    """  # noqa: D301
-    from router.audit.commands import run_prove
-
-    click.echo(run_prove(folder, log, request_id, checkpoint).to_json().decode(), nl=False)
-
-
-@command.command("check-bundle")
-@click.argument("bundle", metavar="FILE", type=_FILE)
-@click.option("--key", "keys", metavar="FILE|VKEY", multiple=True, required=True,
-              help="A public key to trust, as PEM file or vkey; repeatable.")  # fmt: skip
-@json_option
-@failing
-@_usage
-def check_bundle(bundle: Path, keys: tuple[str, ...], as_json: bool) -> None:
-    """Check a bundle without the log it came from, and show what it proves.
-
-    \b
-    Example:
-      domicile audit check-bundle bundle.json --key log.pub
-
-    Exit codes: 0 proved, 1 it doesn't prove what it says, 2 usage.
-    """  # noqa: D301
-    from router.audit.commands import run_verify_bundle
-
-    _print_entries(
-        str(bundle), run_verify_bundle(bundle, [public_key(text) for text in keys]), as_json
-    )
+    print_entries(str(folder), found, as_json)
 
 
 @command.command("vkey")
 @click.argument("file", metavar="FILE", type=_FILE)
 @click.option("--log", "log", metavar="ID", required=True, help="The log it signs.")
 @failing
-@_usage
+@usage
 def vkey(file: Path, log: str) -> None:
     """Print the public half of the key in FILE as a vkey, for verifiers and witnesses.
 
@@ -221,31 +160,3 @@ def _print_verdict(result: VerifyResult) -> None:
     for notice in (*verdict.notices, *(n for log in verdict.logs for n in log.notices)):
         click.echo(f"notice: {notice}")
     click.echo(f"audit verify: {'ok' if verdict.ok else 'FINDINGS'}")
-
-
-def _print_entries(title: str, found: Iterable[Shown], as_json: bool) -> None:
-    if as_json:
-        for line in _json_lines(found):
-            click.echo(line)
-        return
-    rows = ((str(one.place.index), _when(one.time), one.kind, one.id, _body(one)) for one in found)
-    print_table(title, ("index", "time", "kind", "request", "entry"), rows)
-
-
-def _json_lines(found: Iterable[Shown]) -> Iterator[str]:
-    import json
-
-    for one in found:
-        place = {"log": one.place.log, "index": one.place.index, "line": one.place.line}
-        row = {"place": place, "kind": one.kind, "id": one.id, "time": _when(one.time)}
-        yield json.dumps({**row, "body": one.body}, ensure_ascii=False)
-
-
-def _body(one: Shown) -> str:
-    import json
-
-    return json.dumps(one.body, ensure_ascii=False, separators=(", ", ": "))
-
-
-def _when(micros: int) -> str:
-    return datetime.fromtimestamp(micros / 1e6, UTC).isoformat(timespec="milliseconds")

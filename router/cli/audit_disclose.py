@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from pathlib import Path
 
 import click
 
 from router.cli.audit_keys import public_key
+from router.cli.audit_shown import when
 from router.cli.failing import failing
 from router.cli.shown import json_option, print_json
 
@@ -48,7 +48,7 @@ def belongs(bundle: Path, opening: Path, text: Path, keys: tuple[str, ...], as_j
 
     \b
     Example:
-      domicile audit prove log --log eu-1 --request 06cv1o9f... > bundle.json
+      domicile audit prove log 06cv1o9f... > bundle.json
       domicile audit belongs bundle.json opening.json body.json --key log.pub
 
     Exit codes: 0 it does, 1 it doesn't, or nothing shows it any more, 2 usage.
@@ -65,7 +65,7 @@ def belongs(bundle: Path, opening: Path, text: Path, keys: tuple[str, ...], as_j
     given = read_disclosure(opening.read_bytes())
     found = proved(verify_bundle(bundle.read_bytes(), trusted), given, text.read_bytes())
     entries = [
-        {"log": one.place.log, "index": one.place.index, "kind": one.kind, "time": _when(one.time)}
+        {"log": one.place.log, "index": one.place.index, "kind": one.kind, "time": when(one.time)}
         for one in found
     ]
     if as_json:
@@ -100,8 +100,4 @@ def pseudonyms(folder: Path, log: str, tenant: str, user: str) -> None:
     if not lines:
         raise ConfigError(f"no key of tenant `{tenant}` is kept beside log `{log}`")
     for key, pseudonym in lines:
-        click.echo(f"{_when(key.begins)}  {pseudonym}")
-
-
-def _when(micros: int) -> str:
-    return datetime.fromtimestamp(micros / 1e6, UTC).isoformat(timespec="milliseconds")
+        click.echo(f"{when(key.begins)}  {pseudonym}")

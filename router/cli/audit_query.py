@@ -1,16 +1,16 @@
-"""`domicile audit query` and `audit export`: which requests, where, under which rule."""
+"""`domicile audit query`: which requests, where, under which rule."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from router.cli.audit_source import answered, progress
+from router.cli.audit_shown import writing
+from router.cli.audit_source import answered
 from router.cli.failing import failing
 from router.cli.shown import print_table
 
@@ -89,57 +89,8 @@ def query(
         by=tuple(one.strip() for one in (asked["by"] or "").split(",") if one.strip()),
         limit=most,
     )
-    with answered(source, question, asked["region"], asked["api"]) as table, _writing(out):
+    with answered(source, question, asked["region"], asked["api"]) as table, writing(out):
         _write(table, shape, out, most)
-
-
-@click.command("export")
-@click.argument("source", metavar="DIR", type=click.Path(path_type=Path, file_okay=False))
-@click.argument("target", metavar="FILE", type=click.Path(path_type=Path, dir_okay=False))
-@click.option("--format", "shape", type=click.Choice(("parquet", "ocsf", "cef", "otel")),
-              default="parquet", show_default=True)  # fmt: skip
-@failing
-def export(source: Path, target: Path, shape: str) -> None:
-    """Write the requests of the logs in DIR to a Parquet file: asking that takes seconds.
-
-    Or all events, for other systems: OCSF API Activity, CEF, OpenTelemetry logs; one a line.
-
-    \b
-    Examples:
-      domicile audit export /var/lib/domicile/log requests.parquet
-      domicile audit export log events.jsonl --format ocsf
-
-    \b
-    It holds what the log holds: keep it inside the same boundary.
-    Exit codes: 0 written, 1 the log can't be read, or pyarrow is not installed.
-    """  # noqa: D301
-    from router.audit.query import export as write
-
-    if shape != "parquet":
-        with _writing(target):
-            events = _events(source, target, shape)
-        click.echo(f"audit export: {events} events in {target}")
-        return
-    with progress(source) as told, _writing(target):
-        count = write(source, target, told)
-    click.echo(f"audit export: {count} requests in {target}")
-
-
-def _events(source: Path, target: Path, shape: str) -> int:
-    from router.audit.exporting import FORMATS, events
-    from router.audit.layout import Folder
-    from router.audit.paging import page
-    from router.audit.query import QueryRefused
-
-    count = 0
-    if target.exists():
-        raise QueryRefused(f"`{target}` is there already; nothing is written over")
-    with target.open("xb") as file:
-        for log in Folder(source).log_ids():
-            for event in events(page(Folder(source).log(log), -1, 1 << 62)):
-                file.write(FORMATS[shape](event) + b"\n")
-                count += 1
-    return count
 
 
 def instant(option: str, text: str | None) -> int | None:
@@ -153,19 +104,6 @@ def instant(option: str, text: str | None) -> int | None:
             f"`{option} {text}`: write a time as 2026-11-01 or 2026-11-01T12:00:00Z"
         ) from None
     return round((found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp() * 1e6)
-
-
-@contextmanager
-def _writing(out: Path | None) -> Iterator[None]:
-    """Tell in one line that a file can't be written; what goes to the terminal is click's."""
-    from router.config import ConfigError
-
-    try:
-        yield
-    except OSError as error:
-        if out is None:
-            raise
-        raise ConfigError(f"can't write `{out}`: {error}") from None
 
 
 def _write(table: Table, shape: str, out: Path | None, most: int) -> None:

@@ -54,7 +54,8 @@ def _replayed(
     from random import Random
 
     from router.audit.layout import Folder
-    from router.replay import KINDS, Replayer, every, named, sample
+    from router.audit.reading import every, named
+    from router.replay import KINDS, Replayer, sample
 
     where = Folder(folder)
     if record is not None:

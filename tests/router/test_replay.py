@@ -13,8 +13,8 @@ import pytest
 from router import loading
 from router.audit.layout import Folder
 from router.audit.lines import Value
-from router.audit.reading import LogReader, Shown
-from router.replay import Replayer, every, named, sample
+from router.audit.reading import LogReader, Shown, every, named
+from router.replay import Replayer, sample
 from tests.router.folders import two_continents
 from tests.router.reloading import BOSS, CLINIC, watched
 

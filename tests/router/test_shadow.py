@@ -11,13 +11,14 @@ import pytest
 
 from classifiers.difficulty.audit import HOLD, Shadow
 from router.audit.layout import Folder
+from router.audit.reading import every
 from router.audit.verify import verify
 from router.config import ConfigError
 from router.exchange import Headers
 from router.operating import status
 from router.outcome_store import OutcomeStore
 from router.references import hashed
-from router.replay import Replayer, every
+from router.replay import Replayer
 from router.sandbox import Sandbox
 from router.types import Purpose
 from tests.cases.built import built, entries

@@ -8,6 +8,7 @@ from router.audit.bundle import ProofRefused
 from router.audit.commands import (
     FINDINGS,
     OK,
+    Grown,
     UsageError,
     run_prove,
     run_show,
@@ -93,13 +94,14 @@ def test_show_filters(filled: LogBox) -> None:
 def test_prove_and_verify_a_bundle(filled: LogBox) -> None:
     bundle = filled.root / "bundle.json"
     for checkpoint in (None, filled.folder / "eu-1" / "checkpoint"):
-        bundle.write_bytes(run_prove(filled.folder, "eu-1", "r1", checkpoint).to_json())
+        bundle.write_bytes(run_prove(filled.folder, "r1", checkpoint).to_json())
         shown = run_verify_bundle(bundle, [filled.root / "public.vkey"])
+        assert not isinstance(shown, Grown)
         assert [one.kind for one in shown] == ["decision", "outcome"]
-    with pytest.raises(UsageError, match="no such entry"):
-        run_prove(filled.folder, "eu-1", "r99")
+    with pytest.raises(UsageError, match="`r99` is no request"):
+        run_prove(filled.folder, "r99")
     with pytest.raises(UsageError, match="yet"):
-        run_prove(filled.folder, "eu-1", "r2", filled.root / "receipt.json")
+        run_prove(filled.folder, "r2", filled.root / "receipt.json")
     bundle.write_bytes(bundle.read_bytes().replace(b"score", b"scone", 1))
     with pytest.raises(ProofRefused):
         run_verify_bundle(bundle, [filled.root / "public.vkey"])

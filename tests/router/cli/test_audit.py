@@ -101,23 +101,3 @@ def test_one_record_is_shown_by_its_name(domicile: Domicile, filled: LogBox) -> 
 
 def test_show_of_no_log_is_a_usage_error(domicile: Domicile, filled: LogBox) -> None:
     assert domicile("audit", "show", filled.folder, "--log", "us-9").code == 2
-
-
-def test_a_proof_checks_without_the_log(domicile: Domicile, filled: LogBox) -> None:
-    row = json.loads(
-        domicile("audit", "show", filled.folder, "--kind", "decision", "--json").out.split("\n")[0]
-    )
-    proof = domicile("audit", "prove", filled.folder, "--log", "eu-1", "--request", row["id"])
-    assert proof.code == 0
-    bundle, key = filled.root / "bundle.json", filled.root / "public.vkey"
-    bundle.write_text(proof.out)
-    shown = domicile("audit", "check-bundle", bundle, "--key", key, "--json")
-    assert shown.code == 0
-    assert {json.loads(line)["id"] for line in shown.out.splitlines()} == {row["id"]}
-    value = json.loads(proof.out)
-    for line in value["lines"]:
-        line["line"] = line["line"].replace("1", "2")
-    bundle.write_text(json.dumps(value))
-    spoilt = domicile("audit", "check-bundle", bundle, "--key", key)
-    assert spoilt.code == 1
-    assert spoilt.err.startswith("error: ")

@@ -15,7 +15,7 @@ def prepared(root: Path, domicile: Domicile) -> tuple[Path, Path, Path]:
     asyncio.run(written(box))
     named = ("--log", "eu-1", "--request", "r1")
     bundle, opening, key = root / "bundle.json", root / "opening.json", root / "log.vkey"
-    bundle.write_text(domicile("audit", "prove", box.folder, *named).out)
+    bundle.write_text(domicile("audit", "prove", box.folder, "r1").out)
     opening.write_text(domicile("audit", "disclose", box.folder, *named).out)
     key.write_text(box.key.vkey("eu-1"))
     return bundle, opening, key

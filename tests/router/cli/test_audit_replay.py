@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from router.audit.layout import Folder
-from router.replay import every
+from router.audit.reading import every
 from tests.router.cli.conftest import Domicile
 from tests.router.folders import two_continents
 from tests.router.reloading import watched

@@ -25,7 +25,7 @@ except SystemExit as end:
 WORDS = [
     [],
     *([name] for name in sorted(COMMANDS)),
-    *(["audit", name] for name in ("verify", "show", "prove", "check-bundle")),
+    *(["audit", name] for name in ("verify", "show", "prove", "prove-growth", "verify-bundle")),
     ["regions", "list"],
     ["regions", "show"],
     ["keys", "new"],

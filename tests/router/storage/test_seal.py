@@ -11,9 +11,10 @@ import pytest
 from botocore.exceptions import ClientError
 
 from router.audit.layout import Folder
+from router.audit.reading import every
 from router.config import ConfigError, SealSection
 from router.loading import log_settings
-from router.replay import Replayer, every
+from router.replay import Replayer
 from router.storage.seal import SealWatch, bucket, seal_watch
 from tests.ministack import CREDENTIALS, Ministack, ministack
 from tests.router.cli.conftest import Domicile, domicile

@@ -1,0 +1,75 @@
+"""What `audit` commands have in common: how entries are shown, and what is a usage error."""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, ParamSpec, TypeVar
+
+import click
+
+from router.cli.shown import print_table
+
+if TYPE_CHECKING:
+    from router.audit.reading import Shown
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def usage(command: Callable[P, T]) -> Callable[P, T]:
+    """Exit code 2 for files that can't be what they were given as."""
+
+    @functools.wraps(command)
+    def wrapped(*args: P.args, **kwargs: P.kwargs) -> T:
+        from router.audit.commands import UsageError
+
+        try:
+            return command(*args, **kwargs)
+        except UsageError as error:
+            raise click.UsageError(str(error)) from None
+
+    return wrapped
+
+
+def print_entries(title: str, found: Iterable[Shown], as_json: bool) -> None:
+    """Entries as a table, or as JSON Lines."""
+    if as_json:
+        for line in _json_lines(found):
+            click.echo(line)
+        return
+    rows = ((str(one.place.index), when(one.time), one.kind, one.id, _body(one)) for one in found)
+    print_table(title, ("index", "time", "kind", "request", "entry"), rows)
+
+
+def when(micros: int) -> str:
+    """A time of the log as people read it."""
+    return datetime.fromtimestamp(micros / 1e6, UTC).isoformat(timespec="milliseconds")
+
+
+@contextmanager
+def writing(out: Path | None) -> Iterator[None]:
+    """Tell in one line that a file can't be written; what goes to the terminal is click's."""
+    from router.config import ConfigError
+
+    try:
+        yield
+    except OSError as error:
+        if out is None:
+            raise
+        raise ConfigError(f"can't write `{out}`: {error}") from None
+
+
+def _json_lines(found: Iterable[Shown]) -> Iterator[str]:
+    for one in found:
+        place = {"log": one.place.log, "index": one.place.index, "line": one.place.line}
+        row = {"place": place, "kind": one.kind, "id": one.id, "time": when(one.time)}
+        yield json.dumps({**row, "body": one.body}, ensure_ascii=False)
+
+
+def _body(one: Shown) -> str:
+    return json.dumps(one.body, ensure_ascii=False, separators=(", ", ": "))

@@ -1,0 +1,73 @@
+"""`domicile audit export`: one tenant's requests, for asking, as events, and with their proofs."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.router.audit.asked import fill
+from tests.router.audit.logbox import LogBox
+from tests.router.cli.conftest import Domicile
+
+
+@pytest.fixture
+async def filled(box: LogBox) -> LogBox:
+    await fill(box)
+    (box.root / "log.vkey").write_text(box.key.vkey("eu-1"))
+    return box
+
+
+def test_a_tenants_bundle_holds_its_own_requests_and_proves_them(
+    domicile: Domicile, filled: LogBox, tmp_path: Path
+) -> None:
+    out = tmp_path / "clinic.json"
+    words = ("audit", "export", filled.folder, out, "--format", "bundle", "--tenant", "clinic")
+    ran = domicile(*words)
+    assert (ran.code, "of eu-1, proved" in ran.out) == (0, True)
+    key = filled.root / "log.vkey"
+    shown = domicile("audit", "verify-bundle", out, "--key", key, "--json")
+    rows = [json.loads(line) for line in shown.out.splitlines()]
+    assert {row["id"] for row in rows} == {"q1", "q4", "q6"}
+    assert b"shop" not in out.read_bytes()
+    assert domicile(*words).code == 1, "nothing is written over"
+
+
+@pytest.mark.parametrize("shape", ["parquet", "ocsf", "cef", "otel"])
+def test_every_shape_can_be_one_tenants(
+    domicile: Domicile, filled: LogBox, tmp_path: Path, shape: str
+) -> None:
+    out = tmp_path / "out.parquet"
+    ran = domicile("audit", "export", filled.folder, out, "--format", shape, "--tenant", "shop")
+    assert ran.out.startswith("audit export: 2 ")
+    if shape == "parquet":
+        asked = domicile("audit", "query", out, "--json")
+        assert [json.loads(row)["tenant"] for row in asked.out.splitlines()] == ["shop", "shop"]
+    else:
+        assert b"clinic" not in out.read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--format", "bundle"), "--tenant"),
+        (("--format", "bundle", "--tenant", "nobody"), "nobody"),
+        (("--format", "bundle", "--tenant", "clinic", "--log", "us-9"), "eu-1"),
+        (("--log", "eu-1"), "--format bundle"),
+    ],
+)
+def test_what_can_not_be_exported(
+    domicile: Domicile, filled: LogBox, tmp_path: Path, words: tuple[str, ...], said: str
+) -> None:
+    ran = domicile("audit", "export", filled.folder, tmp_path / "out", *words)
+    assert (ran.code, said in ran.err) == (2, True)
+    assert not (tmp_path / "out").exists()
+
+
+async def test_of_several_logs_one_is_named(
+    domicile: Domicile, filled: LogBox, tmp_path: Path
+) -> None:
+    await filled.refill(2, "eu-2")
+    out = tmp_path / "out"
+    words = ("audit", "export", filled.folder, out, "--format", "bundle", "--tenant", "a")
+    assert "eu-1, eu-2" in domicile(*words).err
+    assert domicile(*words, "--log", "eu-2").code == 0

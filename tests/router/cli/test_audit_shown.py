@@ -1,0 +1,45 @@
+"""How entries are shown, and which errors are a usage error."""
+
+from pathlib import Path
+
+import click
+import pytest
+
+from router.audit.commands import UsageError
+from router.audit.reading import Place, Shown
+from router.cli.audit_shown import print_entries, usage, when, writing
+from router.config import ConfigError
+
+ONE = Shown(
+    Place("eu-1", "0.jsonl", 3, 2), "decision", "r1", 1_800_000_000_123_456, {"plan": ["é"]}
+)
+
+
+def test_entries_are_json_lines_or_a_table(capsys: pytest.CaptureFixture[str]) -> None:
+    print_entries("log", [ONE], True)
+    assert capsys.readouterr().out == (
+        '{"place": {"log": "eu-1", "index": 2, "line": 3}, "kind": "decision", "id": "r1", '
+        '"time": "2027-01-15T08:00:00.123+00:00", "body": {"plan": ["é"]}}\n'
+    )
+    print_entries("log", [ONE], False)
+    assert "decision" in capsys.readouterr().out
+
+
+def test_a_usage_error_is_clicks() -> None:
+    @usage
+    def command() -> None:
+        raise UsageError("no such file")
+
+    with pytest.raises(click.UsageError, match="no such file"):
+        command()
+
+
+def test_a_file_that_can_not_be_written_is_told(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="can't write"), writing(tmp_path):
+        tmp_path.write_text("")
+    with pytest.raises(OSError, match="Is a directory"), writing(None):
+        tmp_path.write_text("")
+
+
+def test_a_time_is_told_in_utc() -> None:
+    assert when(0) == "1970-01-01T00:00:00.000+00:00"
