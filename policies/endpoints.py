@@ -43,7 +43,9 @@ _PROVIDERS: Final[Mapping[str, str]] = {
     "vertex": "gcp",
 }
 # Settings that don't move a byte's place, of every kind.
-COMMON: Final = frozenset({"share", "api_version", "deployment", "path", "retry_unknown"})
+COMMON: Final = frozenset(
+    {"share", "api_version", "deployment", "path", "retry_unknown", "scheduling"}
+)
 
 
 def endpoint_from(name: str, config: EndpointConfig, path: Path, atlas: Atlas) -> Endpoint:
@@ -124,7 +126,7 @@ def _settings(config: EndpointConfig, path: Path) -> Mapping[str, str]:
 
 
 def _of_fleet(config: EndpointConfig, path: Path) -> dict[str, str]:
-    """Where its replicas are found, what they take, and how they are probed."""
+    """Where its replicas are found, what they take and are for, and how they are probed."""
     found: dict[str, str] = {}
     replicas = config.replicas
     if replicas is not None:
@@ -135,6 +137,8 @@ def _of_fleet(config: EndpointConfig, path: Path) -> dict[str, str]:
             found[f"capacity_{name}"] = str(value)
     if probe is not None:
         found["probe"] = probe
+    if config.pool is not None:
+        found["pool"] = config.pool
     if config.hedge is not None:
         found["hedge_after"] = str(config.hedge.after)
         found["hedge_at_most"] = str(config.hedge.at_most)

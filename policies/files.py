@@ -87,6 +87,7 @@ RateText = Annotated[tuple[int, float], BeforeValidator(rate), WithJsonSchema({"
 _TEXTS: Final = {"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]}
 Words = Annotated[tuple[str, ...], BeforeValidator(words), WithJsonSchema(_TEXTS)]
 Name = Annotated[str, Field(pattern=_NAME)]
+Urgency = Literal["interactive", "standard", "batch"]
 Written = Annotated[
     object,
     WithJsonSchema({"anyOf": [{"type": t} for t in ("string", "array", "object")]}),
@@ -111,10 +112,14 @@ class RegionConfig(Strict):
 
 
 class AppConfig(Strict):
-    """A caller, the attributes it is trusted for, and those it always has."""
+    """A caller, the attributes it is trusted for, and those it always has.
+
+    `priority`: the most urgent class of its requests.
+    """
 
     trusted: Words = ()
     attributes: Mapping[str, Words] = {}
+    priority: Urgency | None = None
 
 
 class GrantConfig(Strict):
@@ -138,7 +143,8 @@ class TenantConfig(Strict):
     """Whose requests these are; without a grant nothing is allowed.
 
     `shadow`: the share of its requests that it consents to have answered by both tiers of a
-    graded model, inside its boundary, to measure what grading costs in quality.
+    graded model, inside its boundary, to measure what grading costs in quality. `priority`: the
+    most urgent class of its requests.
     """
 
     grant: GrantConfig | None = None
@@ -147,6 +153,7 @@ class TenantConfig(Strict):
     limits: LimitsConfig = LimitsConfig()
     weight: Annotated[int, Field(ge=1, le=1000)] = 1
     shadow: Annotated[float, Field(ge=0, le=0.05)] = 0.0
+    priority: Urgency | None = None
 
 
 class CascadeConfig(Strict):
@@ -254,6 +261,7 @@ class EndpointConfig(BaseModel):
     replicas: ReplicasConfig | None = None
     capacity: CapacityConfig = CapacityConfig()
     probe: Literal["canary", "health", "off"] | None = None
+    pool: Literal["interactive", "throughput"] | None = None
     hedge: HedgeConfig | None = None
     operate: Words | None = None
     retain: str | None = None

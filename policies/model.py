@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import IntEnum
 from typing import TYPE_CHECKING
 
 from policies.attributes import Declaration, State
@@ -107,9 +108,41 @@ class Limits:
     concurrency: int | None = None
 
 
+class Priority(IntEnum):
+    """How urgent a request is: the lower, the sooner it gets room."""
+
+    # An enum's own is a function in Python, and classes stand in keys of every request.
+    __hash__ = int.__hash__
+
+    INTERACTIVE = 0
+    STANDARD = 1
+    BATCH = 2
+
+    @property
+    def label(self) -> str:
+        """The name in lower case, as configuration, headers and logs write it."""
+        return self.name.lower()
+
+    @classmethod
+    def named(cls, name: str) -> Priority:
+        """The class of this name.
+
+        Raises:
+            ValueError: another name; lists them.
+        """
+        for one in cls:
+            if one.label == name:
+                return one
+        known = ", ".join(one.label for one in cls)
+        raise ValueError(f"`{name}` is no class of requests; use one of {known}")
+
+
 @dataclass(frozen=True, slots=True)
 class Tenant:
-    """Whose requests these are. Without a grant nothing is allowed."""
+    """Whose requests these are. Without a grant nothing is allowed.
+
+    `priority`: the most urgent class of its requests; `None` where nothing is said.
+    """
 
     name: str
     grant: Grant | None = None
@@ -119,16 +152,21 @@ class Tenant:
     weight: int = 1
     mark: Mark | None = None
     shadow: float = 0.0
+    priority: Priority | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class App:
-    """A caller; for `trusted` attributes its header and body are authoritative."""
+    """A caller; for `trusted` attributes its header and body are authoritative.
+
+    `priority`: as a tenant's.
+    """
 
     name: str
     trusted: frozenset[str] = frozenset()
     attributes: Mapping[str, frozenset[str]] = field(default_factory=dict)
     mark: Mark | None = None
+    priority: Priority | None = None
 
 
 @dataclass(frozen=True, slots=True)

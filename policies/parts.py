@@ -29,7 +29,7 @@ from policies.files import (
 )
 from policies.gathered import Entry, Gathered
 from policies.grading import grading_from
-from policies.model import App, Grading, Grant, Hedge, Limits, Model, Rate, Tenant
+from policies.model import App, Grading, Grant, Hedge, Limits, Model, Priority, Rate, Tenant
 from policies.timed import Timed, always, ending
 from policies.written import Errors, Refused, Sets, country_sets, place_sets
 from regions.atlas import Atlas
@@ -243,7 +243,9 @@ class Parts:
                     message = f"`{trusted}` can't come from an app; add `app` to its `from`"
                     self.fail(entry, message, "trusted")
             carried = {n: frozenset(v) for n, v in config.attributes.items()}
-            result[name] = App(name, frozenset(config.trusted), carried, entry.mark)
+            result[name] = App(
+                name, frozenset(config.trusted), carried, entry.mark, _priority(config.priority)
+            )
         return result
 
     def tenants(
@@ -269,6 +271,7 @@ class Parts:
                 config.weight,
                 entry.mark,
                 config.shadow,
+                _priority(config.priority),
             )
         return result
 
@@ -301,6 +304,10 @@ def _readable(read: Callable[[], T]) -> T | None:
         return read()
     except Refused:
         return None
+
+
+def _priority(written: str | None) -> Priority | None:
+    return None if written is None else Priority.named(written)
 
 
 def _limits(config: LimitsConfig) -> Limits:

@@ -12,10 +12,11 @@ import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Annotated, Final
+from typing import Annotated, Final, Literal
 
 from pydantic import BeforeValidator, Field
 
+from policies.model import Priority
 from regions.document import Document, validate
 from router.config import Strict
 from router.errors import RequestError
@@ -31,7 +32,8 @@ EVERY: Final = "*"
 class Principal:
     """Who is asking: `key` is the key's public id, never the key.
 
-    `view_from` is for auditors: where they sit, as a boundary of built-in words.
+    `view_from` is for auditors: where they sit, as a boundary of built-in words. `priority`: the
+    most urgent class of its requests, `None` where nothing is said.
     """
 
     key: str
@@ -41,6 +43,7 @@ class Principal:
     concurrency: int | None = None
     attributes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     view_from: str = ""
+    priority: Priority | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +96,7 @@ class KeyLine(Strict):
     concurrency: Annotated[int, Field(ge=1)] | None = None
     attributes: Mapping[str, Values] = Field(default_factory=dict)
     view_from: str = ""
+    priority: Literal["interactive", "standard", "batch"] | None = None
     home_region: str | None = None
     home_url: str | None = None
 
@@ -161,6 +165,7 @@ def _line(key: StoredKey) -> str:
         said = sorted((name, sorted(values)) for name, values in holder.attributes.items())
         told = [holder.key, holder.tenant, holder.app, holder.role, holder.concurrency, said]
         told += [holder.view_from] if holder.view_from else []
+        told += [] if holder.priority is None else [f"priority {holder.priority.label}"]
     return json.dumps([key.digest.hex(), key.expires, *told])
 
 
@@ -233,9 +238,11 @@ def _stored(name: str, line: KeyLine) -> StoredKey:
     if line.role != "auditor" and (line.tenant == EVERY or line.view_from):
         raise ValueError(f"{name}: key `{line.id}`: all tenants and view_from are for auditors")
     attributes = dict(line.attributes)
+    priority = None if line.priority is None else Priority.named(line.priority)
     holder = Principal(
-        line.id, line.tenant, line.app, line.role, line.concurrency, attributes, line.view_from
-    )
+        line.id, line.tenant, line.app, line.role, line.concurrency, attributes, line.view_from,
+        priority,
+    )  # fmt: skip
     return StoredKey(digest, holder, line.expires)
 
 

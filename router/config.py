@@ -23,6 +23,7 @@ from pydantic import (
 )
 
 from regions.document import Document, validate
+from router.priority import PrioritiesSection
 from router.sink_urls import safe_url
 
 SEARCH: Final = ("domicile.yaml", "/etc/domicile/domicile.yaml")
@@ -149,6 +150,7 @@ class RouterSection(Strict):
     workers: Annotated[int, Field(ge=1, le=256)] = 1
     peers: tuple[Peer, ...] = ()
     limits: Limits = Limits()
+    priorities: PrioritiesSection | None = None
 
 
 class KeysSection(Strict):

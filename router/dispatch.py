@@ -20,6 +20,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from regions.health import HealthBook, Sign, Standing
+from router.asking import ask_of, timeouts_of
 from router.audit.log import Committed
 from router.errors import RequestError
 from router.framing import Framed, FramedWhole, Passed, framed
@@ -41,7 +42,7 @@ from router.role_keys import CredentialBoard
 from router.selection import larger_than
 from router.silence import Silence
 from router.snapshot import Snapshot
-from router.transport.messages import AttemptFailed, Fate, OutboundResponse, Timeouts, Transport
+from router.transport.messages import AttemptFailed, Fate, OutboundResponse, Transport
 from router.types import Arrival, Attempt, Candidacy, Plan
 from router.vetoes import VetoBoard
 
@@ -306,11 +307,11 @@ class Dispatcher:
         plan, endpoint = run.plan, candidacy.endpoint
         arrival = run.arrival
         provider = arrival.snapshot.provider(endpoint)
-        ask = self._ask(run)
+        ask = ask_of(run.committed)
         now = self.wall_time()
         target = self.roles.filled(endpoint, arrival.snapshot.target(endpoint, replica), now)
         request = provider.encode(ask, endpoint, target, now)
-        timeouts = self._timeouts(plan)
+        timeouts = timeouts_of(plan)
         sent_at = self.loop_time()
         response = await self.transport.send(request, timeouts)
         call_id = provider.call_id(response.headers)
@@ -343,29 +344,6 @@ class Dispatcher:
             if failure is None:
                 raise
             raise Told(failure, error.fate) from error
-
-    def _ask(self, run: _Run) -> Ask:
-        plan = run.plan
-        arrival, admitted = plan.arrival, plan.admitted
-        receipt = run.committed.receipt
-        return Ask(
-            arrival.surface.name,
-            plan.body,
-            plan.raw,
-            admitted.asked.stream,
-            admitted.asked.model,
-            arrival.id,
-            f"{receipt.log}/{receipt.index}",
-            int(arrival.at),
-            checked=True,
-        )
-
-    def _timeouts(self, plan: Plan) -> Timeouts:
-        """A whole answer's first byte comes when all of it is made."""
-        stream = plan.admitted.asked.stream
-        limits = plan.arrival.snapshot.config.router.limits
-        first = limits.first_token if stream else limits.answer
-        return Timeouts(plan.arrival.deadline, limits.connect, first)
 
     def _one(self, candidacy: Candidacy, replica: str, result: str, began: float) -> Attempt:
         millis = round((self.loop_time() - began) * 1000)

@@ -13,6 +13,7 @@ from typing import Final
 
 import orjson
 
+from policies.model import Priority
 from policies.timed import effective_now
 from regions.footprints.parameters import examine
 from regions.health import Standing
@@ -25,6 +26,9 @@ from router.errors import RequestError
 from router.exchange import AsgiExchange, Message
 from router.misdirection import Direction, direct
 from router.pipeline import Refused
+from router.pools import behind, pooled
+from router.priority import HEADER as PRIORITY
+from router.priority import priority_of
 from router.selection import Condition, PreferConflict, order
 from router.snapshot import Snapshot
 from router.surfaces.base import Surface
@@ -56,6 +60,7 @@ class Question:
         body: a request body as bytes; without one a plain short chat.
         at: seconds since the epoch.
         tier: the tier asked for at least.
+        priority: the class asked for.
     """
 
     tenant: str | None
@@ -65,6 +70,7 @@ class Question:
     said: Mapping[str, Sequence[str]] = field(default_factory=dict)
     body: bytes | None = None
     tier: str | None = None
+    priority: str | None = None
     purpose: Purpose = Purpose.INTERACTIVE
     key: str | None = None
 
@@ -85,6 +91,11 @@ class Considered:
     home: Direction | None
     filtered: Filtered | None
     order: tuple[Candidacy, ...] = ()
+
+    @property
+    def priority(self) -> Priority | None:
+        """The request's class; `None` where there are none."""
+        return self.decided.classified.admitted.priority
 
     @property
     def router_inside(self) -> bool:
@@ -118,13 +129,18 @@ def _considered(decided: Decided, error: RequestError | None, home: Direction | 
     try:
         graded = deciding.graded(decided)
         filtered = filtering.judge_all(graded)
-        chosen = order(filtering.run(graded).eligible, lambda _: IDLE)
+        chosen = _ordered(filtering.run(graded), decided.classified.admitted.priority)
     except Refused as refused:
         error = error or refused.error
     except PreferConflict:
         message = "the preferences of the rules that apply shut out every endpoint"
         error = error or RequestError("prefer_conflict", message)
     return Considered(decided, error, home, filtered, () if error is not None else chosen)
+
+
+def _ordered(filtered: Filtered, priority: Priority | None) -> tuple[Candidacy, ...]:
+    eligible, spare = pooled(filtered.eligible, priority)
+    return order(eligible, lambda name: behind(IDLE) if name in spare else IDLE)
 
 
 def _admitted(snapshot: Snapshot, question: Question, surface: Surface) -> Admitted:
@@ -144,7 +160,8 @@ def _admitted(snapshot: Snapshot, question: Question, surface: Surface) -> Admit
     )
     known = Authenticated(arrival, principal, effective_now(question.at, None))
     lease = Concurrency(1).enter(principal.key, None)
-    return Admitted(known, raw, body, asked, examine(surface.name, body), lease)
+    call, priority = examine(surface.name, body), priority_of(known, body)
+    return Admitted(known, raw, body, asked, call, lease, priority)
 
 
 def _principal(snapshot: Snapshot, question: Question) -> Principal:
@@ -179,6 +196,8 @@ def _exchange(question: Question, surface: Surface) -> AsgiExchange:
     ]
     if question.tier is not None:
         headers.append((b"x-domicile-tier", question.tier.encode()))
+    if question.priority is not None:
+        headers.append((PRIORITY, question.priority.encode()))
     scope: Message = {
         "method": "POST", "path": surface.path, "query_string": b"", "headers": headers,
     }  # fmt: skip

@@ -37,6 +37,7 @@ from router.classifying import mistakes
 from router.config import Config, ConfigError, PoliciesSection, expand, load
 from router.credentials import credential
 from router.difficulty import rate
+from router.priority import unread
 from router.providers.base import Misconfigured, Provider, Target
 from router.providers.registry import PROVIDERS
 from router.providers.registry import load as load_provider
@@ -270,6 +271,7 @@ def _agree(config: Config, policy: Policy, keys: KeyRing) -> None:
             raise ConfigError(f"{what}: {error}") from None
     for mistake in mistakes(policy):
         raise ConfigError(mistake)
+    _agree_on_classes(config, policy, keys)
     kept = None
     if config.log.seal is not None:
         kept = (config.log.seal.retain, config.log.seal.retain)
@@ -277,6 +279,17 @@ def _agree(config: Config, policy: Policy, keys: KeyRing) -> None:
     for holder in keys.holders:
         if isinstance(holder, Principal):
             _known(holder, policy)
+
+
+def _agree_on_classes(config: Config, policy: Policy, keys: KeyRing) -> None:
+    if config.router.priorities is not None:
+        return
+    said = unread(policy)
+    for holder in keys.holders:
+        if isinstance(holder, Principal) and holder.priority is not None:
+            said = said or f"key `{holder.key}` has a `priority`"
+    if said is not None:
+        raise ConfigError(f"{said}, but `router.priorities` is not set; write `priorities: {{}}`")
 
 
 def _own_places(config: Config) -> Iterable[tuple[str, str]]:

@@ -56,6 +56,12 @@ ALL: Final = (
         "Attempts cut off because one beside them had content first.",
         ("endpoint",),
     ),
+    Described(
+        "domicile_shed_total",
+        "counter",
+        "Requests refused because nothing inside their boundary had room, by class.",
+        ("priority",),
+    ),
     Described("domicile_log_failures_total", "counter", "Commits that the region log refused.", ()),
     Described(
         "domicile_malformed_events_total",

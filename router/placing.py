@@ -9,12 +9,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from policies.model import Priority
 from regions.health import Standing
 from regions.prefix import Trail
 from router.alike import Alike
 from router.balance import Balance, Wait
 from router.frozen import frozen
 from router.load import Held
+from router.pools import behind
 from router.selection import Condition, order
 from router.types import Candidacy
 from router.waiting import Ticket, WaitingRoom
@@ -26,7 +28,8 @@ class Wish:
 
     `prompt` are those of the tokens that come before the answer's first.
     `path` is its prompt's beginning, `None` where load alone decides; `tenant` and `weight` say
-    whose turn it is when all are full, `until` (loop time) how long it may wait then.
+    whose turn it is when all are full, `until` (loop time) how long it may wait then. `priority`
+    and `least`: its class, and the least share of room that has. `spare`: who is asked last.
     """
 
     eligible: tuple[Candidacy, ...]
@@ -36,6 +39,9 @@ class Wish:
     tenant: str
     weight: int
     until: float
+    priority: Priority = Priority.STANDARD
+    least: float = 0.0
+    spare: frozenset[str] = frozenset()
 
 
 @frozen
@@ -116,18 +122,23 @@ class Placing:
             NoRoom: none came free in time, or too many wait; says when to come again.
             PreferConflict: as above.
         """
-        ticket = Ticket(wish.tenant, wish.weight, wish.tokens, self.pool(wish.eligible).names)
+        ticket = Ticket(
+            wish.tenant, wish.weight, wish.tokens, self.pool(wish.eligible).names, wish.priority,
+            wish.least,
+        )  # fmt: skip
         return await self.room.wait(ticket, lambda: self._found(wish), wish.until)
 
     def _found(self, wish: Wish) -> Placed | None:
         pool = self.pool(wish.eligible)
-        if pool.seats and (waits := self.balance.turns(pool.seats, wish.prompt)) is not None:
+        seats = None if wish.spare else pool.seats
+        if seats and (waits := self.balance.turns(seats, wish.prompt)) is not None:
             found, seat = pool.ordered(waits)
             return Placed(found, self.balance.enter(*seat, wish.tokens, wish.prompt))
         states: dict[str, Condition] = {}
 
         def condition(endpoint: str) -> Condition:
-            found = states[endpoint] = self.balance.condition(endpoint, wish.prompt)
+            found = self.balance.condition(endpoint, wish.prompt)
+            found = states[endpoint] = behind(found) if endpoint in wish.spare else found
             return found
 
         found = order(wish.eligible, condition)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from regions.prefix import BLOCK, Trail, trail
@@ -11,6 +11,7 @@ from router.errors import RequestError
 from router.exchange import while_connected
 from router.pipeline import Refused
 from router.placing import Placing, Wish
+from router.pools import Pools
 from router.selection import PreferConflict
 from router.types import Admitted, Candidacy, Filtered, Ranked
 from router.waiting import NoRoom
@@ -25,6 +26,7 @@ class Ranking:
     """Step 7: what a request wishes for, and its place held by the request's lease."""
 
     placing: Placing
+    pools: Pools = field(default_factory=Pools)
 
     @property
     def balance(self) -> Balance:
@@ -65,10 +67,16 @@ class Ranking:
         admitted = filtered.graded.decided.classified.admitted
         limits = admitted.snapshot.config.router.limits
         until = min(self.balance.loop_time() + limits.queue, admitted.arrival.deadline)
-        single = self.placing.pool(filtered.eligible).single
+        eligible, spare = self.pools.of(filtered.eligible, admitted.priority)
+        single = self.placing.pool(eligible).single
         tokens, path = self._expected(filtered), None if single else self._trail(filtered)
         prompt = filtered.graded.decided.classified.prompt_tokens
-        return Wish(filtered.eligible, tokens, prompt, path, *_weighted(admitted), until)
+        tenant, weight = _weighted(admitted)
+        priority, classes = admitted.priority, admitted.snapshot.config.router.priorities
+        if priority is None or classes is None:
+            return Wish(eligible, tokens, prompt, path, tenant, weight, until)
+        least = classes.least(priority)
+        return Wish(eligible, tokens, prompt, path, tenant, weight, until, priority, least, spare)
 
     def _expected(self, filtered: Filtered) -> int:
         """Prompt and expected output: what was learned, where the client's limit is only a cap."""

@@ -161,7 +161,8 @@ class Scribe:
         known = admitted.authenticated
         key = ("common", id(at.eligible), id(at.excluded), known.principal.key,
                known.now.clock_behind, admitted.asked.model, admitted.call.movers,
-               known.arrival.purpose, at.graded.floor, at.graded.grader, bound)  # fmt: skip
+               known.arrival.purpose, admitted.priority, at.graded.floor, at.graded.grader,
+               bound)  # fmt: skip
         # These are the filter's own objects for requests alike, kept so that an id stays theirs.
         decision = decided.decision
         alike = (at.eligible, at.excluded, decided.classified.attributes, admitted.snapshot,
@@ -205,7 +206,7 @@ class Scribe:
         arrival = admitted.arrival
         model = admitted.asked.model
         known = model in arrival.snapshot.policy.models
-        return {
+        who: dict[str, Json] = {
             "router": self._router,
             "key": principal.key,
             "tenant": principal.tenant,
@@ -216,6 +217,9 @@ class Scribe:
             "policy": arrival.snapshot.policy.digest,
             "clock": "behind" if admitted.authenticated.now.clock_behind else "ok",
         }
+        if admitted.priority is not None:
+            who["priority"] = admitted.priority.label
+        return who
 
     def _answered(self, plan: Plan, candidacy: Candidacy, ended: Ended) -> Interned:
         """The endpoint that answered, what it was called under, where it says it ran, and how it

@@ -14,7 +14,7 @@ from router.types import Admitted, Authenticated
 T = TypeVar("T")
 _ATTRIBUTE: Final = b"x-domicile-attr-"
 _OURS: Final = b"x-domicile-"
-_KNOWN: Final = frozenset({b"x-domicile-tier", b"x-domicile-session"})
+_KNOWN: Final = frozenset({b"x-domicile-tier", b"x-domicile-session", b"x-domicile-priority"})
 _RECEIPT: Final = frozenset(
     _OURS + name
     for name in (b"record", b"head", b"region", b"footprint", b"endpoint", b"model", b"attempts",

@@ -27,6 +27,7 @@ from router.metrics import Metrics
 from router.misdirection import Direction, direct
 from router.opening import OpenedStream
 from router.pipeline import Observed, Refused
+from router.priority import priority_of
 from router.quotas import Quotas, estimate
 from router.ranking import Ranking
 from router.receipts import receipt_headers
@@ -113,12 +114,13 @@ class TwelveSteps:
             body = parse(raw)
             asked = arrival.surface.read(body)
             call = examine(arrival.surface.name, body)
+            priority = priority_of(authenticated, body)
             if lease.reservation is not None:
                 await lease.reservation.tokens(estimate(raw, asked.output_tokens))
         except BaseException:
             lease.close()
             raise
-        return Admitted(authenticated, raw, body, asked, call, lease)
+        return Admitted(authenticated, raw, body, asked, call, lease, priority)
 
     async def again(self, admitted: Admitted, turn: int) -> Admitted:
         """The request as of now: by the policy and the keys in force, and by a clock read anew.
@@ -290,12 +292,20 @@ class TwelveSteps:
         for left in refused.at.excluded if isinstance(refused.at, Filtered) else ():
             for code in left.codes:
                 self.metrics.count("domicile_refused_outside_total", (code,))
+        self._shed(refused)
         try:
             entry = self.scribe.refusal(refused.error, refused.at)
         except AuditError:
             self.metrics.count("domicile_log_failures_total")
             return None
         return await self._record(entry)
+
+    def _shed(self, refused: Refused) -> None:
+        """Count by class who found no room."""
+        if refused.error.code == "overloaded" and isinstance(refused.at, Filtered):
+            priority = refused.at.graded.decided.classified.admitted.priority
+            if priority is not None:
+                self.metrics.count("domicile_shed_total", (priority.label,))
 
     async def answer(self, arrival: Arrival, error: RequestError, record: str | None) -> None:
         """The error in the surface's own shape, or as an event when the stream has begun."""

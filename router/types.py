@@ -11,6 +11,7 @@ from classifiers.view import PromptView
 from policies.attributes import Attributes
 from policies.eligibility import Eligible, Excluded
 from policies.engine import Decision
+from policies.model import Priority
 from policies.timed import Now
 from regions.model import Call, Endpoint, Footprint, Tier
 from router.admission import Lease
@@ -74,7 +75,7 @@ class Authenticated:
 
 @frozen
 class Admitted:
-    """2. The body, parsed once; `tokens` are the estimated prompt and output together."""
+    """2. The body, parsed once; `priority` is its class, `None` where there are no classes."""
 
     authenticated: Authenticated
     raw: bytes
@@ -82,6 +83,7 @@ class Admitted:
     asked: Asked
     call: Call
     lease: Lease
+    priority: Priority | None = None
     arrival: Arrival = field(init=False, repr=False, compare=False)
     snapshot: Snapshot = field(init=False, repr=False, compare=False)
 

@@ -2,10 +2,13 @@
 
 - Whoever waits, waits for the endpoints it may use, and for no other: a pool without room never
   stands in the way of another (a tenant's boundary is nobody else's queue).
-- Room goes to tenants in proportion to their weights: start-time fair queueing, which gives the
-  shares of weighted round robin without its rounds. A tenant that was idle has saved up nothing,
-  and one that floods its queue only waits longer itself.
-- The room is bounded. When it is full, the tenant with most waiting for its weight gives way.
+- The more urgent class goes first. While it does, each lower one is owed its least share of the
+  room that it could have used as well, and gets it before anybody: nobody starves.
+- Within a class room goes to tenants in proportion to their weights: start-time fair queueing,
+  which gives the shares of weighted round robin without its rounds. A tenant that was idle has
+  saved up nothing, and one that floods its queue only waits longer itself.
+- The room is bounded. When it is full, the lowest class that waits gives way, and in it the tenant
+  with most waiting for its weight.
 - Room is handed over when it comes free, in the same turn of the event loop, so that nobody who
   arrives later takes it.
 """
@@ -17,6 +20,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from math import exp
 from typing import Final, Generic, Protocol, TypeVar
+
+from policies.model import Priority
 
 LOOK: Final = 0.25
 """Seconds between looks while somebody waits: leases and readings end without an event."""
@@ -37,6 +42,8 @@ class Closing(Protocol):
 
 
 T = TypeVar("T", bound=Closing)
+Line = tuple[Priority, frozenset[str]]
+"""Who waits for one thing: a class and the endpoints that would do."""
 
 
 class NoRoom(Exception):
@@ -49,12 +56,22 @@ class NoRoom(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Ticket:
-    """Who waits: `cost` in tokens, `pool` the names of the endpoints that would do."""
+    """Who waits: `cost` in tokens, `pool` the names of the endpoints that would do.
+
+    `least`: the share of room that its class gets while more urgent ones wait.
+    """
 
     tenant: str
     weight: int
     cost: int
     pool: frozenset[str]
+    priority: Priority = Priority.STANDARD
+    least: float = 0.0
+
+    @property
+    def line(self) -> Line:
+        """Its class and its pool: one line of the room."""
+        return self.priority, self.pool
 
 
 @dataclass(slots=True)
@@ -68,6 +85,10 @@ class _Waiter(Generic[T]):
     @property
     def turn(self) -> tuple[float, int]:
         return self.start, self.number
+
+    @property
+    def rank(self) -> tuple[Priority, float, int]:
+        return self.ticket.priority, self.start, self.number
 
 
 @dataclass(slots=True)
@@ -95,6 +116,16 @@ class _Rate:
 
 
 @dataclass(slots=True)
+class _Class:
+    """What is known of one class: its tenants' virtual clock, its grants, and what was promised."""
+
+    clock: float = 0.0
+    rate: _Rate = field(default_factory=_Rate)
+    promised: float = 0.0
+    tenants: dict[str, _Tenant] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
 class WaitingRoom(Generic[T]):
     """All who wait in one process.
 
@@ -105,20 +136,22 @@ class WaitingRoom(Generic[T]):
 
     loop_time: Callable[[], float]
     bound: int = 1024
-    _pools: dict[frozenset[str], list[_Waiter[T]]] = field(default_factory=dict)
-    _tenants: dict[str, _Tenant] = field(default_factory=dict)
-    _clock: float = 0.0
+    _lines: dict[Line, list[_Waiter[T]]] = field(default_factory=dict)
+    _owed: dict[Line, float] = field(default_factory=dict)
+    _classes: dict[Priority, _Class] = field(
+        default_factory=lambda: {one: _Class() for one in Priority}
+    )
     _count: int = 0
     _rate: _Rate = field(default_factory=_Rate)
-    _promised: float = 0.0
     _timer: asyncio.TimerHandle | None = None
 
     def __len__(self) -> int:
-        return sum(len(waiters) for waiters in self._pools.values())
+        return sum(len(waiters) for waiters in self._lines.values())
 
     def waits(self, pool: frozenset[str]) -> bool:
         """Whether somebody waits for just this pool, who would be overtaken."""
-        return pool in self._pools
+        lines = self._lines
+        return bool(lines) and any((one, pool) in lines for one in Priority)
 
     async def wait(self, ticket: Ticket, attempt: Callable[[], T | None], until: float) -> T:
         """Wait for room, at most until a loop time.
@@ -137,7 +170,7 @@ class WaitingRoom(Generic[T]):
                 return await waiter.found
         except TimeoutError:
             self._give_back(waiter)
-            raise NoRoom("no room came free in time", self.retry_after()) from None
+            raise NoRoom("no room came free in time", self.retry_after(ticket)) from None
         except BaseException:
             self._give_back(waiter)
             raise
@@ -147,58 +180,87 @@ class WaitingRoom(Generic[T]):
     def _enter(self, ticket: Ticket, attempt: Callable[[], T | None]) -> _Waiter[T]:
         if len(self) >= self.bound:
             self._make_place(ticket)
-        tenant = self._tenants.setdefault(ticket.tenant, _Tenant())
-        start = max(self._clock, tenant.finish)
+        kind = self._classes[ticket.priority]
+        tenant = kind.tenants.setdefault(ticket.tenant, _Tenant())
+        start = max(kind.clock, tenant.finish)
         tenant.finish = start + ticket.cost / ticket.weight
         tenant.waiting += 1
         self._count += 1
         found = asyncio.get_running_loop().create_future()
         waiter = _Waiter(ticket, start, self._count, attempt, found)
-        self._pools.setdefault(ticket.pool, []).append(waiter)
+        self._lines.setdefault(ticket.line, []).append(waiter)
         self._look_again()
         return waiter
 
     def _make_place(self, ticket: Ticket) -> None:
-        """The newest of the tenant with most waiting for its weight goes, if not the newcomer."""
-        waiters = [w for waiters in self._pools.values() for w in waiters if not w.found.done()]
-        here = self._tenants.get(ticket.tenant, _Tenant()).waiting
-        newcomer = (here + 1) / ticket.weight
-        most = max(waiters, key=lambda w: (self._share(w), w.number), default=None)
-        if most is None or self._share(most) <= newcomer:
-            raise NoRoom("too many requests wait already", self.retry_after())
-        most.found.set_exception(NoRoom("too many requests wait already", self.retry_after()))
+        """The newest of the tenant with most waiting for its weight in the lowest class goes, if
+        not the newcomer."""
+        waiters = [w for waiters in self._lines.values() for w in waiters if not w.found.done()]
+        lowest = max((w.ticket.priority for w in waiters), default=ticket.priority)
+        last = [w for w in waiters if w.ticket.priority is lowest]
+        most = max(last, key=lambda w: (self._share(w), w.number), default=None)
+        if most is None or ticket.priority > lowest or self._is_share(ticket, most, lowest):
+            raise NoRoom("too many requests wait already", self.retry_after(ticket))
+        told = self.retry_after(most.ticket)
+        most.found.set_exception(NoRoom("too many requests wait already", told))
         self._leave(most)
 
+    def _is_share(self, ticket: Ticket, most: _Waiter[T], lowest: Priority) -> bool:
+        """Whether a newcomer would have as much waiting for its weight as whoever has most."""
+        if ticket.priority < lowest:
+            return False
+        here = self._classes[lowest].tenants.get(ticket.tenant, _Tenant()).waiting
+        return self._share(most) <= (here + 1) / ticket.weight
+
     def _share(self, waiter: _Waiter[T]) -> float:
-        return self._tenants[waiter.ticket.tenant].waiting / waiter.ticket.weight
+        ticket = waiter.ticket
+        return self._classes[ticket.priority].tenants[ticket.tenant].waiting / ticket.weight
 
     def _refuse_in_vain(self, waiter: _Waiter[T], until: float) -> None:
-        """Say at once what would only be said later: those before it take longer than it has."""
+        """Say at once what would only be said later: those before it take longer than it has.
+
+        Before it are all more urgent ones, as long as its class does not get further by its share.
+        """
         if self._rate.count < ENOUGH:
             return
-        before = sum(1 for w in self._pools[waiter.ticket.pool] if w.turn < waiter.turn)
+        ticket = waiter.ticket
+        before = sum(
+            1
+            for (_, pool), waiters in self._lines.items()
+            if pool == ticket.pool
+            for one in waiters
+            if one.rank < waiter.rank
+        )
+        if ticket.least:
+            own = sum(1 for one in self._lines[ticket.line] if one.turn < waiter.turn)
+            before = min(before, int(own / ticket.least))
         rate = self._rate.now(self.loop_time())
         if before > 2 * rate * max(0.0, until - self.loop_time()):
-            raise NoRoom("too many requests wait already", self.retry_after())
+            raise NoRoom("too many requests wait already", self.retry_after(ticket))
 
-    def retry_after(self) -> float:
-        """When to come again, 1 to 60 s: after all who wait, and all who were told so before.
+    def retry_after(self, ticket: Ticket) -> float:
+        """When to come again, 1 to 60 s: after all of its class who wait, and all of it who were
+        told so before.
 
         Each of those told gets a moment of its own, one after the other as room comes free:
-        together they come no quicker than they can be taken.
+        together they come no quicker than they can be taken. A class can take what it and those
+        below it got of late, its least share at least.
         """
-        now = self.loop_time()
-        rate = self._rate.now(now)
+        now, kind = self.loop_time(), self._classes[ticket.priority]
+        total = self._rate.now(now)
+        below = sum(self._classes[one].rate.now(now) for one in Priority if one >= ticket.priority)
+        rate = max(below, ticket.least * total)
         if rate <= 0:
             return 1.0
-        after = max(self._promised, now + len(self) / rate) + 1 / rate
-        self._promised = min(after, now + LONGEST)
-        return max(1.0, self._promised - now)
+        waiting = sum(len(w) for (one, _), w in self._lines.items() if one == ticket.priority)
+        after = max(kind.promised, now + waiting / rate) + 1 / rate
+        kind.promised = min(after, now + LONGEST)
+        return max(1.0, kind.promised - now)
 
     def wake(self) -> None:
         """Room may have come free: give it to whose turn it is, until there is no more."""
         full: set[frozenset[str]] = set()
-        while (waiter := self._next(full)) is not None:
+        while self._lines and (waiter := self._next(full)) is not None:
             if waiter.found.done():
                 # Its wait was ended in this very turn: room taken for it would never come back.
                 self._leave(waiter)
@@ -208,9 +270,23 @@ class WaitingRoom(Generic[T]):
                 full.add(waiter.ticket.pool)
                 continue
             waiter.found.set_result(found)
-            self._clock = max(self._clock, waiter.start)
-            self._rate.hit(self.loop_time())
-            self._remove(waiter)
+            self._granted(waiter)
+
+    def _granted(self, waiter: _Waiter[T]) -> None:
+        kind, now, ticket = self._classes[waiter.ticket.priority], self.loop_time(), waiter.ticket
+        kind.clock = max(kind.clock, waiter.start)
+        kind.rate.hit(now)
+        self._rate.hit(now)
+        self._remove(waiter)
+        if ticket.line in self._owed:
+            self._owed[ticket.line] = max(0.0, self._owed[ticket.line] - ticket.cost)
+        for line, waiters in self._lines.items():
+            least = waiters[0].ticket.least
+            if least and line[0] > ticket.priority and not line[1].isdisjoint(ticket.pool):
+                # One turn at most: what a pool could not give while it was full is not made up.
+                most = max(one.ticket.cost for one in waiters)
+                owed = min(self._owed.get(line, 0.0), most)
+                self._owed[line] = owed + least * ticket.cost
 
     def _tried(self, waiter: _Waiter[T]) -> T | None:
         try:
@@ -221,33 +297,41 @@ class WaitingRoom(Generic[T]):
             return None
 
     def _next(self, full: set[frozenset[str]]) -> _Waiter[T] | None:
-        heads = (min(w, key=lambda one: one.turn) for w in self._open(full))
-        return min(heads, key=lambda waiter: waiter.turn, default=None)
+        heads = [min(w, key=lambda one: one.turn) for w in self._open(full)]
+        if self._owed:
+            due = [one for one in heads if self._owed.get(one.ticket.line, 0.0) >= one.ticket.cost]
+            heads = due or heads
+        return min(heads, key=lambda waiter: waiter.rank, default=None)
 
     def _open(self, full: set[frozenset[str]]) -> Iterator[list[_Waiter[T]]]:
-        return (waiters for pool, waiters in self._pools.items() if pool not in full)
+        return (waiters for (_, pool), waiters in self._lines.items() if pool not in full)
 
     def _remove(self, waiter: _Waiter[T]) -> bool:
-        waiters = self._pools.get(waiter.ticket.pool, [])
+        ticket = waiter.ticket
+        waiters = self._lines.get(ticket.line, [])
         if waiter not in waiters:
             return False
         waiters.remove(waiter)
         if not waiters:
-            del self._pools[waiter.ticket.pool]
-        tenant = self._tenants[waiter.ticket.tenant]
+            del self._lines[ticket.line]
+            self._owed.pop(ticket.line, None)
+        kind = self._classes[ticket.priority]
+        tenant = kind.tenants[ticket.tenant]
         tenant.waiting -= 1
-        if not tenant.waiting and tenant.finish <= self._clock:
-            del self._tenants[waiter.ticket.tenant]
+        if not tenant.waiting and tenant.finish <= kind.clock:
+            del kind.tenants[ticket.tenant]
         return True
 
     def _leave(self, waiter: _Waiter[T]) -> None:
         """Out without room: what it would have used is its tenant's again."""
+        ticket = waiter.ticket
+        kind = self._classes[ticket.priority]
         if self._remove(waiter):
-            tenant = self._tenants.get(waiter.ticket.tenant)
+            tenant = kind.tenants.get(ticket.tenant)
             if tenant is not None:
-                tenant.finish -= waiter.ticket.cost / waiter.ticket.weight
-        if not self._pools:
-            self._tenants.clear()
+                tenant.finish -= ticket.cost / ticket.weight
+        if not any(one is ticket.priority for one, _ in self._lines):
+            kind.tenants.clear()
 
     def _give_back(self, waiter: _Waiter[T]) -> None:
         found = waiter.found
@@ -261,7 +345,7 @@ class WaitingRoom(Generic[T]):
     def _look(self) -> None:
         self._timer = None
         self.wake()
-        if self._pools:
+        if self._lines:
             self._look_again()
 
     def close(self) -> None:

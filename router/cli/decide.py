@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 @click.option("--body", "body", metavar="FILE", type=click.Path(path_type=Path, exists=True),
               help="A request body; without one a short chat.")  # fmt: skip
 @click.option("--tier", metavar="TIER", help="The tier asked for at least.")
+@click.option("--priority", metavar="CLASS", help="The class asked for: interactive, …, batch.")
 @at_option
 @json_option
 @failing
@@ -45,6 +46,7 @@ def command(  # noqa: PLR0913, PLR0917 - click gives each option its own paramet
     attributes: tuple[str, ...],
     body: Path | None,
     tier: str | None,
+    priority: str | None,
     at: float,
     as_json: bool,
 ) -> None:
@@ -74,7 +76,7 @@ def command(  # noqa: PLR0913, PLR0917 - click gives each option its own paramet
         raise click.UsageError("give `--model NAME`, or `--body FILE` with a `model` in it")
     snapshot = load_snapshot(find(config, os.environ), os.environ, at)
     raw = body.read_bytes() if body is not None else None
-    question = Question(tenant, at, model, app, _said(attributes), raw, tier, key=key)
+    question = Question(tenant, at, model, app, _said(attributes), raw, tier, priority, key=key)
     try:
         found = consider(snapshot, question)
     except RequestError as error:
@@ -119,6 +121,7 @@ def _json(found: Considered, snapshot: Snapshot) -> dict[str, object]:
     return {
         "outcome": "allowed" if found.error is None else "refused",
         "error": _error_json(found.error),
+        "priority": None if found.priority is None else found.priority.label,
         "router": snapshot.region,
         "router_inside": found.router_inside,
         "home": _home_json(found.home),
@@ -182,6 +185,8 @@ def _show(found: Considered, snapshot: Snapshot) -> None:
     ]
     print_table("rules that apply", ("rule", "row", "because", "not known"), rules)
     _show_endpoints(found)
+    if found.priority is not None:
+        click.echo(f"class: {found.priority.label}")
     inside = "inside" if found.router_inside else "OUTSIDE"
     click.echo(f"this router, in {snapshot.region}, is {inside}")
     _conclude(found)

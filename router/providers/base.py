@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Protocol
 
+from policies.model import Priority
 from regions.footprints.parameters import place_parameters
 from regions.model import Endpoint
 from router.errors import RequestError
@@ -35,6 +36,7 @@ class Ask:
         request_id: our id of the request, sent as `x-request-id`.
         record: the region log's entry, sent where a provider keeps call metadata.
         created: seconds since the epoch, for answers that are built here.
+        priority: its class, where the router has classes.
         checked: whether `raw` is known to hold no object with one key twice.
     """
 
@@ -47,6 +49,7 @@ class Ask:
     record: str = ""
     created: int = 0
     checked: bool = False
+    priority: Priority | None = None
 
     @property
     def wants_usage(self) -> bool:

@@ -121,3 +121,19 @@ def with_usage_in_stream(raw: bytes, parsed: Mapping[str, object]) -> bytes:
     given = parsed.get("stream_options")
     options = {**(given if isinstance(given, Mapping) else {}), "include_usage": True}
     return orjson.dumps({**orjson.loads(raw), "stream_options": options})
+
+
+def with_priority(raw: bytes, parsed: Mapping[str, object], number: int) -> bytes:
+    """`raw` with vLLM's `priority` being this number, and without it for 0; `parsed` has the same
+    `priority`.
+
+    The client's own number never passes: it would get ahead of others in an engine that they share.
+    """
+    if "priority" not in parsed:
+        brace = _OPEN.match(raw)
+        if not number or brace is None:
+            return raw
+        return raw[: brace.end()] + b'"priority":%d,' % number + raw[brace.end() :]
+    document = orjson.loads(raw)
+    del document["priority"]
+    return orjson.dumps({"priority": number, **document} if number else document)

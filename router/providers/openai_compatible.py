@@ -7,6 +7,7 @@ from urllib.parse import urlsplit
 
 from regions.model import Endpoint
 from router.errors import RequestError
+from router.priority import NUMBERS
 from router.providers.base import (
     Ask,
     Bearer,
@@ -16,7 +17,12 @@ from router.providers.base import (
     Target,
     refuse_places,
 )
-from router.providers.bodies import refuse_duplicates, splice_model, with_usage_in_stream
+from router.providers.bodies import (
+    refuse_duplicates,
+    splice_model,
+    with_priority,
+    with_usage_in_stream,
+)
 from router.providers.failures import bad_answer, call_id, openai_failure
 from router.providers.streams import EventDecoder, JsonDecoder
 from router.transport.messages import Headers, Origin, OutboundRequest, TlsFiles, header
@@ -66,6 +72,9 @@ class OpenAiCompatible:
         if not ask.checked:
             refuse_duplicates(ask.raw)
         body = splice_model(ask.raw, ask.body, endpoint.model)
+        if ask.priority is not None and endpoint.self_operated:
+            number = NUMBERS[ask.priority] if endpoint.settings.get("scheduling") else 0
+            body = with_priority(body, ask.body, number)
         if self._adds_usage(ask, endpoint):
             body = with_usage_in_stream(body, ask.body)
         origin, path = _where(target.url, target.tls, ask.surface)

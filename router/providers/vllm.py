@@ -5,6 +5,8 @@ Source: vLLM's protocol module; `kv_transfer_params` names a remote host to move
 
 from __future__ import annotations
 
+from regions.model import Endpoint
+from router.providers.base import Misconfigured
 from router.providers.openai_compatible import OpenAiCompatible
 
 
@@ -13,3 +15,13 @@ class Vllm(OpenAiCompatible):
 
     kinds = frozenset({"vllm"})
     place_parameters = frozenset({"kv_transfer_params"})
+
+    def check(self, endpoint: Endpoint) -> None:
+        """See `Provider`: how its engine schedules is vLLM's own word for it."""
+        super().check(endpoint)
+        said = endpoint.settings.get("scheduling", "priority")
+        if said != "priority":
+            raise Misconfigured(
+                f"`scheduling: {said}` can't be read; write `priority` where vLLM runs with "
+                "`--scheduling-policy priority`, else leave it out"
+            )

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from router import grade
+from policies.model import Priority
+from router import grade, priority
 from router.errors import ANSWERS
 from router.surfaces import chat
 
@@ -49,7 +50,7 @@ def _chat() -> Described:
         "that the operator declared are sent as `x-domicile-attr-NAME: v1,v2`.",
         "operationId": "chat_completions",
         "security": [{"key": []}],
-        "parameters": [_tier()],
+        "parameters": [_tier(), _class()],
         "requestBody": {
             "required": True,
             "content": {"application/json": {"schema": _request()}},
@@ -65,6 +66,17 @@ def _tier() -> Described:
         "required": False,
         "description": "the lowest tier of the model that may answer",
         "schema": {"type": "string", "enum": ["small", "medium", "large"]},
+    }
+
+
+def _class() -> Described:
+    return {
+        "name": priority.HEADER.decode(),
+        "in": "header",
+        "required": False,
+        "description": "the class of the request, where the router has classes: at most what the "
+        "key may have, which is what it gets when nothing is said",
+        "schema": {"type": "string", "enum": [one.label for one in Priority]},
     }
 
 

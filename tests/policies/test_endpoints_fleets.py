@@ -100,3 +100,10 @@ def test_srv_is_another_way() -> None:
     assert made(replicas={"srv": "_a._tcp.b"}).settings == {"replicas": "srv:_a._tcp.b"}
     with pytest.raises(Refused, match="srv"):
         made(replicas={"srv": "_a._tcp.b", "dns": "b:80"})
+
+
+def test_a_pool_is_one_of_two_and_scheduling_is_a_setting() -> None:
+    found = made(pool="throughput", scheduling="priority").settings
+    assert found == {"pool": "throughput", "scheduling": "priority"}
+    with pytest.raises(ValueError, match="pool"):
+        made(pool="batch")

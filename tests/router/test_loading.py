@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from policies.model import Priority
 from regions.document import DocumentErrors
+from router.auth import Principal
 from router.config import ConfigError
 from router.loading import load_snapshot, log_settings, read_files
 from tests.cases.built import BASELINE, ENVIRONMENT, MAIN, Files, now
@@ -125,3 +127,42 @@ def test_files_are_shown_by_short_names(tmp_path: Path) -> None:
         (tmp_path / "rules" / f"{name}.yaml").write_text("x")
     found = read_files(["rules/*.yaml"], tmp_path)
     assert [one.name for one in found] == ["rules/a.yaml", "rules/b.yaml"]
+
+
+CLASSES = MAIN.replace("  region: self:fra1\n", "  region: self:fra1\n  priorities: {}\n")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [
+        ("eu: {grant: {process: EU, retain: EU}}",
+         "eu: {grant: {process: EU, retain: EU}, priority: batch}", "tenant `eu`"),
+        ("  fra: {kind: vllm,", "  fra: {kind: vllm, pool: throughput,", "endpoint `fra`"),
+        ("  fra: {kind: vllm,", "  fra: {kind: vllm, scheduling: priority,", "endpoint `fra`"),
+        ("attributes:", "apps: {crm: {priority: interactive}}\nattributes:", "app `crm`"),
+    ],
+)  # fmt: skip
+def test_classes_that_nobody_would_read_are_refused(
+    tmp_path: Path, old: str, new: str, told: str
+) -> None:
+    baseline = BASELINE.replace(old, new)
+    assert baseline != BASELINE
+    with pytest.raises(ConfigError, match=rf"{told}.*`router.priorities` is not set"):
+        Files(baseline=baseline).load(tmp_path)
+    shot = Files(main=CLASSES, baseline=baseline).load(tmp_path)
+    assert shot.config.router.priorities is not None
+
+
+def test_a_key_has_a_ceiling_of_its_own(tmp_path: Path) -> None:
+    files = Files(main=CLASSES)
+    first = files.load(tmp_path)
+    keys = tmp_path / "keys.yaml"
+    keys.write_text(keys.read_text().replace("tenant: eu,", "tenant: eu, priority: batch,"))
+    other = load_snapshot(tmp_path / "domicile.yaml", ENVIRONMENT, now())
+    holders = {h.tenant: h.priority for h in other.keys.holders if isinstance(h, Principal)}
+    assert holders["eu"] is Priority.BATCH
+    assert holders["us"] is None
+    assert other.digest != first.digest
+    (tmp_path / "domicile.yaml").write_text(MAIN)
+    with pytest.raises(ConfigError, match="key `key-eu` has a `priority`"):
+        load_snapshot(tmp_path / "domicile.yaml", ENVIRONMENT, now())

@@ -141,3 +141,20 @@ def test_true_exit_codes(program: Domicile, box: Box) -> None:
     words = ("decide", "--config", box.config, "--model", "assistant", "--at", "2026-11-29")
     assert program(*words, "--tenant", "clinic").code == 0
     assert program(*words, "--tenant", "nobody").code == 3
+
+
+def test_the_class_is_told_where_there_are_classes(decide: Domicile, box: Box) -> None:
+    words = ("--tenant", "clinic", "--model", "assistant", "--attr", "data_class=public")
+    assert decide(*words, "--json").json["priority"] is None
+    text = box.config.read_text()
+    assert "router:\n" in text or "router: {" in text
+    box.config.write_text(
+        text.replace("router: {", "router: {priorities: {}, ", 1)
+        if "router: {" in text
+        else text.replace("router:\n", "router:\n  priorities: {}\n", 1)
+    )
+    assert decide(*words, "--json").json["priority"] == "standard"
+    assert "class: batch" in decide(*words, "--priority", "batch").out
+    above = decide(*words, "--priority", "interactive")
+    assert above.code == 1
+    assert "priority_not_allowed" in above.err

@@ -9,7 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from router.errors import RequestError
-from router.providers.bodies import refuse_duplicates, splice_model, with_usage_in_stream
+from router.providers.bodies import (
+    refuse_duplicates,
+    splice_model,
+    with_priority,
+    with_usage_in_stream,
+)
 
 NAMES = st.sampled_from(["model", "a", "mod\\el", 'q"uote', "messages", "ключ", ""])
 VALUES = st.recursive(
@@ -103,3 +108,17 @@ def test_odd_but_single(raw: bytes) -> None:
 def test_depth_ends_in_a_refusal() -> None:
     with pytest.raises(RequestError, match="nested"):
         refuse_duplicates(b"[" * 200_000 + b"]" * 200_000)
+
+
+@given(BODIES, INDENTS, st.none() | st.integers(-9, 9), st.integers(-1, 1))
+def test_the_priority_is_ours(
+    body: dict[str, Any], indent: int | None, said: int | None, number: int
+) -> None:
+    if said is not None:
+        body["priority"] = said
+    raw = json.dumps(body, indent=indent).encode()
+    made = orjson.loads(with_priority(raw, orjson.loads(raw), number))
+    assert made.pop("priority", 0) == number
+    body.pop("priority", None)
+    assert made == body
+    assert said is not None or number or with_priority(raw, orjson.loads(raw), 0) == raw

@@ -1,13 +1,14 @@
 """vLLM: everything passes but what moves bytes."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import orjson
 import pytest
 
 from regions.model import Endpoint
 from router.errors import RequestError
-from router.providers.base import Ask, Target
+from router.providers.base import Ask, Misconfigured, Target
 from router.providers.vllm import Vllm
 
 THERE = Endpoint(name="e", kind="vllm", provider="self", model="tiny", self_operated=True)
@@ -24,3 +25,9 @@ def test_the_cache_is_not_moved_by_clients(ask: Callable[..., Ask]) -> None:
     asked = ask(kv_transfer_params={"remote_host": "10.0.0.9"})
     with pytest.raises(RequestError, match="kv_transfer_params"):
         Vllm().encode(asked, THERE, TARGET, 0)
+
+
+def test_how_an_engine_schedules_is_said_in_its_own_word() -> None:
+    Vllm().check(replace(THERE, settings={"scheduling": "priority"}))
+    with pytest.raises(Misconfigured, match="--scheduling-policy priority"):
+        Vllm().check(replace(THERE, settings={"scheduling": "fair"}))
