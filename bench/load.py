@@ -14,6 +14,8 @@ from typing import Final
 from bench.machine import cpu_seconds
 
 PATH: Final = "/v1/chat/completions"
+MARK: Final = "@0123456789@"
+"""Where a number stands in bodies that are counted: twelve digits, so that lengths stay."""
 _TALK: Final = """\
 system: You are a careful assistant for a customer-support desk. Answer briefly, quote the policy \
 number you relied on, never reveal personal data of other customers, and ask one clarifying \
@@ -39,7 +41,17 @@ init = function()
     made[n] = wrk.format(nil, nil, h, bodies[(n - 1) % #bodies + 1])
   end
 end
-request = function() at = at % #made + 1; return made[at] end
+local asked, parts = 0, {}
+request = function()
+  at = at % #made + 1
+  if not COUNTED then return made[at] end
+  if not parts[at] then
+    local first, last = made[at]:find("{MARK}", 1, true)
+    parts[at] = {made[at]:sub(1, first - 1), made[at]:sub(last + 1)}
+  end
+  asked = asked + 1
+  return parts[at][1] .. string.format("%012d", asked + SINCE) .. parts[at][2]
+end
 done = function(s, l)
   local e = s.errors
   io.write(string.format('RESULT {"requests":%d,"us":%d,"p50":%d,"p99":%d,"errors":%d}\\n',
@@ -62,18 +74,24 @@ def body(model: str, *, stream: bool = False, note: str = "") -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class Traffic:
-    """What clients send: API keys, bodies, values of one attribute; each is gone round."""
+    """What clients send: API keys, bodies, values of one attribute; each is gone round.
+
+    With `since` every body must hold `MARK`, and has there a number above it that no other has.
+    """
 
     keys: tuple[str, ...]
     bodies: tuple[bytes, ...]
     projects: tuple[str, ...] = ()
     headers: tuple[tuple[str, str], ...] = ()
+    since: int | None = None
 
     def script(self) -> str:
         """The same as a script for wrk, with every request made beforehand."""
         found = _SCRIPT.replace("{KEYS}", _lua(self.keys))
         found = found.replace("{BODIES}", _lua([one.decode() for one in self.bodies]))
-        found = found.replace("{HEADERS}", _lua(self.projects))
+        found = found.replace("{HEADERS}", _lua(self.projects)).replace("{MARK}", MARK)
+        found = found.replace("COUNTED", "false" if self.since is None else "true")
+        found = found.replace("SINCE", str(self.since or 0))
         pairs = ", ".join(_lua(pair) for pair in self.headers)
         return found.replace("EXTRA", "{" + pairs + "}")
 

@@ -64,10 +64,19 @@ def cpu_seconds(pid: int) -> float:
 
 def peak_mib(pid: int) -> float:
     """Peak resident memory of a process tree; what processes share counts once for each."""
+    return _status_mib(pid, "VmHWM")
+
+
+def resident_mib(pid: int) -> float:
+    """Resident memory of a process tree now; what processes share counts once for each."""
+    return _status_mib(pid, "VmRSS")
+
+
+def _status_mib(pid: int, field: str) -> float:
     total = 0
     for one in tree(pid):
         try:
-            found = re.search(r"VmHWM:\s+(\d+)", Path(f"/proc/{one}/status").read_text())
+            found = re.search(field + r":\s+(\d+)", Path(f"/proc/{one}/status").read_text())
         except OSError:
             continue
         total += int(found[1]) if found else 0
