@@ -35,3 +35,7 @@ class Alike(Generic[K, V]):
             self._kept.clear()
         self._kept[id(of)] = of, value
         return value
+
+    def clear(self) -> None:
+        """Keep nothing: what belongs to a snapshot must not outlive it."""
+        self._kept.clear()

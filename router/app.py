@@ -96,6 +96,7 @@ class Router:
         self.filtering = steps.filtering
         self.idempotency = steps.idempotency
         self.pipeline = Pipeline(steps, _observer(live))
+        live.replaced.append(steps.forget)
         self.lane = steps.lane
         self.lane.begin(self.pipeline.run)
         self._clocks = clocks

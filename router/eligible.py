@@ -61,6 +61,10 @@ class Filter:
             field_ = self._field = Field(snapshot, self._footprint, self.bound)
         return field_.judged(graded)
 
+    def forget(self) -> None:
+        """Keep no footprint of a snapshot that has been replaced."""
+        self.footprints.clear()
+
     def _footprint(
         self, snapshot: Snapshot, endpoint: Endpoint, call: Call, now: float
     ) -> Footprint:

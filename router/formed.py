@@ -69,6 +69,10 @@ class Formed:
 
         return Filled(self._form("outcome", key, ran, one.shared, opened), values)
 
+    def clear(self) -> None:
+        """Keep no form: their values belong to a snapshot."""
+        self._forms.clear()
+
     def _form(
         self,
         kind: Kind,

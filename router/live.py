@@ -101,6 +101,8 @@ class Live:
     readings: Readings = field(default_factory=Readings)
     whole: Whole | None = None
     siblings: Siblings | None = None
+    replaced: list[Callable[[], None]] = field(default_factory=list)
+    """What is called when a new snapshot has replaced the old one."""
     silence: Silence = field(init=False)
     chance: Callable[[], float] = random
     balance: Balance = field(init=False)

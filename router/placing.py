@@ -105,6 +105,10 @@ class Placing:
             found = self._pools.put(eligible, Pool(eligible, self.balance))
         return found
 
+    def forget(self) -> None:
+        """Keep nothing of a snapshot that has been replaced."""
+        self._pools.clear()
+
     def at_once(self, wish: Wish) -> Placed | None:
         """A place now; `None` when all that is well is full, or others wait for just these.
 

@@ -54,6 +54,11 @@ def _fixed(
     return tuple((n.encode(), value.encode("latin-1", "replace")) for n, value in shown.items())
 
 
+def forget() -> None:
+    """Keep no headers of places that a replaced snapshot numbered."""
+    _fixed.cache_clear()
+
+
 def place_headers(process: PlaceSet) -> dict[str, str]:
     """One region when it is certain, else the footprint it ran within."""
     atoms = tuple(process)

@@ -50,6 +50,11 @@ class Scribe:
         self._openings = openings
         self._formed = Formed(bound)
 
+    def forget(self) -> None:
+        """Keep nothing of a snapshot that has been replaced; what it wrote is in the log."""
+        for kept in (self._shared, self._seen, self._formed):
+            kept.clear()
+
     def decision(self, plan: Plan) -> Entry:
         """The entry that must be durable before a byte leaves.
 

@@ -10,7 +10,7 @@ from policies.obligations import NO_OBLIGATIONS, AnyObligation
 from policies.timed import earliest, effective_now
 from regions.footprints.parameters import examine
 from regions.health import Sign
-from router import deciding, obligations
+from router import deciding, obligations, receipts
 from router.admission import ELSEWHERE, Concurrency, parse
 from router.alike import Alike
 from router.audit.entry import Entry
@@ -30,7 +30,6 @@ from router.pipeline import Observed, Refused
 from router.priority import priority_of
 from router.quotas import Quotas, estimate
 from router.ranking import Ranking
-from router.receipts import receipt_headers
 from router.records import Scribe
 from router.relay import Pace, Relayed, deliver, relay
 from router.remembered import Memory
@@ -76,6 +75,15 @@ class TwelveSteps:
     bound: Alike[tuple[Candidacy, ...], tuple[Sequence[AnyObligation], float | None]] = field(
         default_factory=Alike
     )
+
+    def forget(self) -> None:
+        """Keep nothing of a snapshot that has been replaced: each is as large as a catalog.
+
+        What requests of it that still run put back goes with the next one.
+        """
+        self.bound.clear()
+        for keeper in (self.scribe, self.filtering, self.ranking.placing, receipts):
+            keeper.forget()
 
     async def authenticate(self, arrival: Arrival) -> Authenticated:
         """1. The key's holder; 421 for a key or a boundary that belongs elsewhere."""
@@ -222,7 +230,7 @@ class TwelveSteps:
         """11. Receipt headers, then the bytes."""
         arrival, opened = dispatched.plan.arrival, dispatched.opened
         exchange = arrival.exchange
-        headers = receipt_headers(dispatched)
+        headers = receipts.receipt_headers(dispatched)
         once = dispatched.plan.admitted.lease.once
         if once is not None:
             exchange = once.recorded(exchange)

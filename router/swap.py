@@ -132,6 +132,8 @@ class Swap:
 
     def _part(self, old: Snapshot, new: Snapshot) -> None:
         self._live.health.forget(new.replica_keys)
+        for forget in self._live.replaced:
+            forget()
         if isinstance(self._transport, HttpTransport):
             for origin in origins(old) - origins(new):
                 self._transport.drain(origin)

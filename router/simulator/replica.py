@@ -40,6 +40,7 @@ class ReplicaSpec:
     speed: float = 1.0
     region: str = ""
     seed: int | None = None
+    host: str = "127.0.0.1"
     port: int = 0
     keep_bodies: bool = False
     api_key: str = ""
@@ -66,7 +67,9 @@ class Replica:
         self.seen: list[Hit] = []
         self.polled: Counter[str] = Counter()
         self._clock, self._wall = clock, wall
-        self._listener = Listener(self._answer, port=spec.port, tls=tls, clock=clock)
+        self._listener = Listener(
+            self._answer, host=spec.host, port=spec.port, tls=tls, clock=clock
+        )
         self._engine = Engine(spec.engine, self.seed)
         self._pacer = Pacer(self._engine, speed=spec.speed, clock=clock)
         self._gauges = Gauges(self._engine, spec.models[0])

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import gc
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
+from regions.atlas import Atlas
 from regions.countries import Countries
 from regions.model import Footprint, Retention
 from router.audit.errors import LogUnavailable
@@ -118,3 +121,22 @@ async def test_a_key_that_comes_back_is_no_longer_vetoed(tmp_path: Path) -> None
         await world.watches.swap.reload(world.box.snapshot())
         assert dict(world.router.live.vetoes.current.keys) == {}
         assert (await world.ask()).status == 200
+
+
+def atlases() -> int:
+    """How many there are, once everything unused is gone."""
+    gc.collect()
+    return sum(type(one) is Atlas for one in gc.get_objects())
+
+
+async def test_a_snapshot_that_was_replaced_is_forgotten(tmp_path: Path) -> None:
+    """Whatever was kept for requests alike: else each reload would leave a whole catalog behind."""
+    async with watched(sound(tmp_path)) as world:
+        names = ["red zone", *(f"zone {number}" for number in range(6))]
+        counts = []
+        for before, after in pairwise(names):
+            world.change("rules/example.yaml", before, after)
+            await world.watches.swap.reload(world.box.snapshot())
+            assert (await world.run(world.arrive())).status == 200
+            counts.append(atlases())
+        assert counts[-1] == counts[1], counts

@@ -17,7 +17,7 @@ from typing import BinaryIO
 import httpx
 import orjson
 
-from tests.soak.town import ROOT, Town, alive, descriptors, memory, stamp
+from tests.chaos.town import ROOT, Town, alive, descriptors, memory, stamp
 from tests.soak.weather import Weather
 
 WARM = 20.0
@@ -40,7 +40,7 @@ class Asked:
         """The command of clients."""
         journal = str(self.folder / name)
         figures = (str(self.rate), str(seconds), str(self.seed), journal)
-        return (sys.executable, "-m", "tests.soak.load", url, *figures)
+        return (sys.executable, "-m", "tests.chaos.load", url, *figures)
 
 
 async def clients(command: tuple[str, ...], said: BinaryIO) -> asyncio.subprocess.Process:

@@ -16,15 +16,14 @@ from pathlib import Path
 
 import pytest
 
+from tests.chaos import judging
 from tests.chaos.namespaces import why_not
+from tests.chaos.town import INSIDE, ROOT
 from tests.conftest import missing
-from tests.soak import judging
-from tests.soak.town import ROOT
 
 SECONDS = float(os.environ.get("DOMICILE_SOAK_SECONDS", "3600"))
 RATE = float(os.environ.get("DOMICILE_SOAK_RATE", "200"))
 SEED = int(os.environ.get("DOMICILE_SOAK_SEED", "1"))
-INSIDE = 'ip link set lo up && exec "$@"'
 MORE_TASKS = 6
 MORE_DESCRIPTORS = 12
 """Loops between two looks, and the connections of a probe: what comes and goes at rest."""

@@ -9,7 +9,7 @@ import signal
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
-from tests.soak.town import Region, Town, stamp
+from tests.chaos.town import Region, Town, stamp
 
 FAULTS: tuple[dict[str, object], ...] = (
     {"kind": "status", "status": 429, "retry_after": "1"},

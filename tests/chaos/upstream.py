@@ -1,6 +1,6 @@
 """One region's model servers as a process of their own, so that it can be killed and frozen.
 
-python -m tests.soak.upstream JOURNAL NAME=PORT...
+python -m tests.chaos.upstream JOURNAL NAME=HOST:PORT...
 
 Every request is a line in the journal before it is answered: nothing that reached an upstream is
 forgotten when the process is killed. The first line on the output is the control's URL.
@@ -9,8 +9,10 @@ forgotten when the process is killed. The first line on the output is the contro
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
 import sys
+from contextlib import AsyncExitStack
 from pathlib import Path
 
 import orjson
@@ -37,14 +39,28 @@ class Journal(list[Hit]):
         os.write(self._file, orjson.dumps(row) + b"\n")
 
 
+async def started(stack: AsyncExitStack, fleet: SimulatedFleet) -> SimulatedFleet:
+    """Start it once its addresses are there: a link may still be on its way."""
+    async with asyncio.timeout(30):
+        while True:
+            try:
+                return await stack.enter_async_context(fleet)
+            except OSError as error:
+                if error.errno != errno.EADDRNOTAVAIL:
+                    raise
+                await asyncio.sleep(0.05)
+
+
 async def serve(journal: Path, named: list[str]) -> None:
     """Serve until killed."""
     specs = {}
     for one in named:
-        name, _, port = one.partition("=")
-        specs[name] = ReplicaSpec(engine=ENGINE, port=int(port))
+        name, _, place = one.partition("=")
+        host, _, port = place.partition(":")
+        specs[name] = ReplicaSpec(engine=ENGINE, host=host, port=int(port))
     file = os.open(journal, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
-    async with SimulatedFleet(specs, control=True) as fleet:
+    async with AsyncExitStack() as stack:
+        fleet = await started(stack, SimulatedFleet(specs, control=True))
         for replica in fleet:
             replica.seen = Journal(file)
         sys.stdout.write(f"{fleet.control_url}\n")

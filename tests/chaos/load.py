@@ -1,6 +1,6 @@
 """Clients at a steady rate, whatever happens to the router: what each heard is a line.
 
-python -m tests.soak.load URL RATE SECONDS SEED JOURNAL
+python -m tests.chaos.load URL RATE SECONDS SEED JOURNAL
 
 The next request comes at its time, answered or not. A line is `[began, seconds, tenant, stream,
 status, code, request, record, left, endpoint]`, times of the wall; what is neither a whole answer

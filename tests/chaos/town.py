@@ -13,7 +13,7 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -29,6 +29,8 @@ import sys
 from router.cli.main import main
 main(["serve", "--config", sys.argv[1], "--workers", "2"])
 """
+INSIDE = 'ip link set lo up && exec "$@"'
+"""For `sh -c` in a new network namespace: what follows is the program."""
 _TABLE = """
 add table inet soak
 add set inet soak silent { type inet_service; }
@@ -99,10 +101,52 @@ class Part:
 
 
 @dataclass(slots=True)
+class Link:
+    """A link to the namespace that a process has for itself; see `tests.chaos.link`."""
+
+    name: str
+    ours: str
+    far: str
+    process: asyncio.subprocess.Process | None = None
+
+    async def join(self, pid: int) -> None:
+        """Make it, once that process is in its own namespace."""
+        own = os.readlink("/proc/self/ns/net")
+        async with asyncio.timeout(30):
+            while os.readlink(f"/proc/{pid}/ns/net") == own:  # noqa: ASYNC110
+                await asyncio.sleep(0.01)
+        command = ("-m", "tests.chaos.link", self.name, self.ours, str(pid), self.far)
+        pipe = asyncio.subprocess.PIPE
+        self.process = await asyncio.create_subprocess_exec(
+            sys.executable, *command, cwd=ROOT, stdin=pipe, stdout=pipe
+        )
+        assert self.process.stdout is not None
+        assert await self.process.stdout.readline() == b"joined\n"
+
+    def set(self, delay: float, loss: float = 0.0) -> None:
+        """Seconds each way, and the share of packets that are lost."""
+        assert self.process is not None
+        assert self.process.stdin is not None
+        self.process.stdin.write(f"{delay} {loss}\n".encode())
+
+    def send(self, number: signal.Signals) -> None:
+        """SIGSTOP cuts it, SIGCONT joins it."""
+        assert self.process is not None
+        self.process.send_signal(number)
+
+    async def close(self) -> None:
+        """Take it away."""
+        if self.process is not None and self.process.returncode is None:
+            self.process.kill()
+            await self.process.wait()
+
+
+@dataclass(slots=True)
 class Region(Part):
     """The process of one region's replicas."""
 
     ports: dict[str, int] = field(default_factory=dict)
+    link: Link | None = None
     control: str = ""
 
     async def start(self) -> None:
@@ -110,6 +154,8 @@ class Region(Part):
         if self.process is None:
             self.process = await self._spawn(asyncio.subprocess.PIPE)
             assert self.process.stdout is not None
+            if self.link is not None:
+                await self.link.join(self.process.pid)
             self.control = (await self.process.stdout.readline()).decode().strip()
             assert self.control, f"{self.name} did not start: see {self.output}"
 
@@ -117,8 +163,11 @@ class Region(Part):
 class Town:
     """All of it, in one folder."""
 
-    def __init__(self, folder: Path, http: httpx.AsyncClient) -> None:
-        self.folder, self.http = folder, http
+    def __init__(
+        self, folder: Path, http: httpx.AsyncClient, links: Mapping[str, Link] | None = None
+    ) -> None:
+        """`links`: the regions that are in namespaces of their own, and the way there."""
+        self.folder, self.http, self._links = folder, http, links or {}
         ports = free_ports(len(REPLICAS) + 3)
         placed = dict(zip(REPLICAS, ports, strict=False))
         self.regions = {
@@ -127,7 +176,7 @@ class Town:
         }
         public, admin, redis = ports[len(REPLICAS) :]
         self.url, self.admin = f"http://127.0.0.1:{public}", f"http://127.0.0.1:{admin}"
-        urls = {name: f"http://127.0.0.1:{port}" for name, port in placed.items()}
+        urls = {name: f"http://{self._host(name)}:{port}" for name, port in placed.items()}
         self.config = _files(folder, urls, (public, admin), redis)
         said = folder / "router.stderr"
         serve = (sys.executable, "-c", SERVE, str(self.config))
@@ -140,9 +189,17 @@ class Town:
 
     def _region(self, name: str, ports: dict[str, int]) -> Region:
         journal = self.folder / f"{name.removeprefix('self:')}.hits"
-        named = [f"{replica}={port}" for replica, port in ports.items()]
-        command = (sys.executable, "-m", "tests.soak.upstream", str(journal), *named)
-        return Region(name, command, self.folder / "regions.stderr", ports=ports)
+        named = [f"{replica}={self._host(replica)}:{port}" for replica, port in ports.items()]
+        command = (sys.executable, "-m", "tests.chaos.upstream", str(journal), *named)
+        link = self._links.get(name)
+        if link is not None:
+            command = ("unshare", "--net", "sh", "-c", INSIDE, "sh", *command)
+        output = self.folder / "regions.stderr"
+        return Region(name, command, output, ports=ports, link=link)
+
+    def _host(self, replica: str) -> str:
+        link = self._links.get(replica.partition("/")[0])
+        return "127.0.0.1" if link is None else link.far
 
     async def open(self) -> None:
         """Start everything; the router last, until it is ready."""
@@ -215,6 +272,8 @@ class Town:
         if process is not None and process.returncode is None:
             process.send_signal(signal.SIGTERM)
             code = await asyncio.wait_for(process.wait(), 60)
+        for link in self._links.values():
+            await link.close()
         for part in (self.router, self.redis, *self.regions.values()):
             await part.kill()
         return code
