@@ -139,17 +139,21 @@ def _immutable(config: Config) -> Iterator[Finding]:
 
 
 def _kept_locally(snapshot: Snapshot) -> Iterator[Finding]:
-    """7. A lock ends by itself, but nothing deletes the log's own segments, nor what it locked."""
+    """7. A lock ends by itself, but nothing deletes what it locked, nor, without `local`, the log's
+    own segments."""
     log = snapshot.config.log
     if log.seal is None:
         return  # refused when it was loaded
     for rule in snapshot.policy.rules:
         bound = [one for one in rule.obligations if isinstance(one, RecordRetention)]
         if any(one.most is not None for one in bound):
+            here = (
+                f"segments in `{log.dir}` that `sealed.jsonl` names (or set `log.seal.local`) and "
+            )
             message = (
                 f"rule `{rule.name}`: its `record_retention` has a `max`, and the router deletes "
-                f"nothing: delete segments in `{log.dir}` that `sealed.jsonl` names, and objects "
-                f"in `{log.seal.s3}` when their lock ends (as by a lifecycle rule), before then"
+                f"nothing that is sealed: delete {'' if log.seal.local else here}objects in "
+                f"`{log.seal.s3}` when their lock ends (as by a lifecycle rule), before then"
             )
             yield Finding(Severity.WARNING, "records_kept_locally", message, rule.mark)
 

@@ -202,7 +202,7 @@ class SealSection(Strict):
     """Where finished segments go: a bucket with Object Lock inside what they record.
 
     A segment ends at `size` or after `every`, whichever is first. GOVERNANCE is not immutable,
-    and reported as that.
+    and reported as that. `local`: how long lines stay here; for ever unless it is given.
     """
 
     s3: str
@@ -214,6 +214,13 @@ class SealSection(Strict):
     credentials: Secret | None = None
     size: Size = 64 << 20
     every: Duration = 3600.0
+    local: Duration | None = None
+
+    @model_validator(mode="after")
+    def _sealed_while_here(self) -> Self:
+        if self.local is not None and (self.mode != "COMPLIANCE" or self.local >= self.retain):
+            raise ValueError("`local` needs a seal that outlives it, under `mode: COMPLIANCE`")
+        return self
 
 
 class ExportSection(Strict):

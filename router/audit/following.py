@@ -69,7 +69,7 @@ class Follower:
         self._log = log
         self._region = region
         self._disk = disk
-        self._cursor = log.path / "exports" / f"{name}.{format_}.cursor"
+        self._cursor = log.exports / f"{name}.{format_}.cursor"
         self._tail: Tail | None = None
         self._offered: tuple[int, Batch] | None = None
 

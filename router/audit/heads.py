@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import orjson
 
+from router.audit.absence import Absence
 from router.audit.errors import NoteInvalid
 from router.audit.layout import LogFolder, complete_lines
 from router.audit.note import Certificate, Checkpoint, PublicKey, parse_checkpoint
@@ -139,7 +140,10 @@ def published_size(folder: LogFolder) -> int:
 
 
 def certified(
-    heads: Sequence[Head], times: Mapping[int, int], keys: Mapping[str, tuple[int, int]]
+    heads: Sequence[Head],
+    times: Mapping[int, int],
+    keys: Mapping[str, tuple[int, int]],
+    absence: Absence,
 ) -> Iterator[Finding]:
     """Heads whose key had no right to sign them.
 
@@ -147,6 +151,7 @@ def certified(
         heads: those that fit the log.
         times: size → the newest time (µs) of the entries below it.
         keys: certificate → index and time (µs) of the `key` entry that holds it.
+        absence: lines that are not here; such an entry may be among them.
     """
     for head in heads:
         held = head.certificate
@@ -155,6 +160,8 @@ def certified(
         if times[head.size] >= held.ends * 1_000_000:
             detail = f"signed for {head.size} lines after the certificate of its key had ended"
             yield Finding("certificate", head.source, detail)
+            continue
+        if held.payload not in keys and absence.hides(held, head.size):
             continue
         index, entered = keys.get(held.payload, (head.size, 0))
         if index >= head.size:

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-_SEGMENT: Final = re.compile(r"([0-9]{20})\.jsonl")
+_SEGMENT: Final = re.compile(r"([0-9]{20})\.(jsonl|leaves)")
 DIGEST: Final = re.compile(r"[0-9a-f]{64}")
 
 
@@ -66,6 +66,11 @@ class LogFolder:
         return self.path / "sealed.jsonl"
 
     @property
+    def exports(self) -> Path:
+        """How far each export is."""
+        return self.path / "exports"
+
+    @property
     def openings(self) -> Path:
         """What opens the log's commitments."""
         return self.path / "openings" / "openings.jsonl"
@@ -80,11 +85,20 @@ class LogFolder:
         return Segment(self.path / "segments" / f"{first:020d}.jsonl", first)
 
     def segments(self) -> list[Segment]:
-        """All segments in order of their names."""
+        """All segments whose lines are here, in order of their names."""
+        return [Segment(path, first) for path, first in self._named("jsonl")]
+
+    def hashed(self) -> list[Segment]:
+        """All segments whose lines or leaf hashes are here, in order: those that were released
+        have hashes only."""
+        firsts = {first for ending in ("jsonl", "leaves") for _, first in self._named(ending)}
+        return [self.segment(first) for first in sorted(firsts)]
+
+    def _named(self, ending: str) -> list[tuple[Path, int]]:
         folder = self.path / "segments"
         names = sorted(folder.iterdir()) if folder.is_dir() else []
         matches = ((path, _SEGMENT.fullmatch(path.name)) for path in names)
-        return [Segment(path, int(match[1])) for path, match in matches if match]
+        return [(path, int(match[1])) for path, match in matches if match and match[2] == ending]
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +132,12 @@ def complete_lines(data: bytes) -> tuple[list[bytes], int]:
     """The complete lines of a segment, and the number of bytes after the last newline."""
     body, newline, torn = data.rpartition(b"\n")
     return (body.split(b"\n") if newline else []), len(torn)
+
+
+def first_line(segment: Segment) -> bytes:
+    """The first line of a segment file, without its newline."""
+    with segment.path.open("rb") as file:
+        return file.readline().rstrip(b"\n")
 
 
 def segment_lines(segment: Segment) -> Iterator[bytes]:

@@ -135,10 +135,12 @@ class LogReader:
         return self._tree
 
     def _holding(self, index: int) -> Segment:
-        segments = self._folder.segments()
+        segments, name = self._folder.hashed(), self._folder.path.name
         at = bisect_right([segment.first for segment in segments], index) - 1
         if index < 0 or at < 0:
-            raise NotInLog(f"`{self._folder.path.name}` has no line {index}")
+            raise NotInLog(f"`{name}` has no line {index}")
+        if at + 1 < len(segments) and not segments[at].path.exists():
+            raise NotInLog(f"line {index} of `{name}` was released: restore it from its seal")
         return segments[at]
 
     def _segment(self, segment: Segment, upto: int | None = None) -> Iterator[Shown]:
@@ -160,7 +162,7 @@ class LogReader:
 
     def _leaves(self, start: int, end: int) -> bytes:
         parts: list[bytes] = []
-        segments = self._folder.segments()
+        segments = self._folder.hashed()
         at = bisect_right([segment.first for segment in segments], start) - 1
         for segment in segments[at:]:
             if segment.first >= end:

@@ -84,7 +84,8 @@ class Reader(Protocol):
     """Is shown what is being verified, in the one pass there is: it reads what was hashed."""
 
     def entry(self, shown: Shown) -> None:
-        """An entry whose line is as a log writes it. None come after a log's first fault."""
+        """An entry whose line is as a log writes it. None come after a log's first
+        fault, unless that is lines that should be here."""
 
     def segment(self, log: str, count: int) -> None:
         """A segment of so many bytes has been read."""
@@ -97,7 +98,10 @@ def scan(
     reader: Reader | None = None,
 ) -> Scan:
     """Read every segment once."""
-    return _Scanner(folder.path.name, wanted, structure, reader).run(folder.segments())
+    present = folder.segments()
+    last = present[-1].first if present else 0
+    segments = [one for one in folder.hashed() if one.first <= last]
+    return _Scanner(folder.path.name, wanted, structure, reader).run(segments)
 
 
 class _Scanner:
@@ -123,13 +127,13 @@ class _Scanner:
 
     def _segment(self, segment: Segment, *, last: bool) -> None:
         found, start = self._scan, self._scan.size
-        data = segment.path.read_bytes()
+        try:
+            data = segment.path.read_bytes()
+        except FileNotFoundError:
+            self._hashes(segment)
+            return
         raws, torn = complete_lines(data)
-        found.parts.append(Part(segment, start, len(raws)))
-        if segment.first != start:
-            place = Place(found.log, segment.name, 1, min(start, segment.first))
-            detail = f"the segment begins at {segment.first}, but {start} lines come before it"
-            self._fault("segment", place, detail)
+        self._begun(Part(segment, start, len(raws)))
         for number, raw in enumerate(raws, 1):
             self._line(segment, number, raw)
         if torn and last:
@@ -140,6 +144,25 @@ class _Scanner:
         if self._reader is not None:
             self._reader.segment(found.log, len(data))
 
+    def _begun(self, part: Part) -> None:
+        self._scan.parts.append(part)
+        first, start = part.segment.first, part.start
+        if first != start:
+            place = Place(self._scan.log, part.segment.name, 1, min(start, first))
+            detail = f"the segment begins at {first}, but {start} lines come before it"
+            self._fault("segment", place, detail)
+
+    def _hashes(self, segment: Segment) -> None:
+        """Of lines that aren't here; whether they may be gone is judged at the end."""
+        stored = segment.leaves.read_bytes()
+        part = Part(segment, self._scan.size, len(stored) // HASH_BYTES)
+        self._begun(part)
+        for at in range(0, part.count * HASH_BYTES, HASH_BYTES):
+            self._hashed(stored[at : at + HASH_BYTES])
+        if self._structure is not None:
+            place = Place(self._scan.log, segment.name, 1, segment.first)
+            self._structure.absent(place, part.start + part.count)
+
     def _line(self, segment: Segment, number: int, raw: bytes) -> None:
         place = Place(self._scan.log, segment.name, number, segment.first + number - 1)
         if self._structure is not None:
@@ -147,13 +170,15 @@ class _Scanner:
                 self._follow(place, parse_line(raw))
             except LineInvalid as error:
                 self._fault("malformed", place, str(error))
-        leaf = leaf_hash(raw)
+        self._hashed(leaf_hash(raw))
+        if self._frontier.size in self._wanted and self._structure is not None:
+            self._scan.times[self._frontier.size] = self._structure.newest
+
+    def _hashed(self, leaf: bytes) -> None:
         self._scan.leaves += leaf
         self._frontier.append(leaf)
         if self._frontier.size in self._wanted:
             self._scan.roots[self._frontier.size] = self._frontier.root()
-            if self._structure is not None:
-                self._scan.times[self._frontier.size] = self._structure.newest
 
     def _follow(self, place: Place, line: Line) -> None:
         structure = self._structure

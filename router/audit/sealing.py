@@ -8,7 +8,7 @@ For each segment that others follow, in order:
  4. each is created only if absent, locked, and read back: the bytes, the mode and the date of the
     lock, which is as late as the terms and every entry want (`allowed.kept.least`), and no later
     than any entry allows (`allowed.kept.most`);
- 5. only then `sealed.jsonl` names it. The local copy is never touched here.
+ 5. only then `sealed.jsonl` names it. The local copy is never touched here (`releasing.py`).
 
 A crash anywhere leaves objects that the next run finds, compares and passes over. Whatever is not
 as it should be stops the run: later segments wait, nothing is skipped.
@@ -31,7 +31,7 @@ from router.audit.anchors.objects import ObjectStore
 from router.audit.disk import Disk
 from router.audit.entry import canonical
 from router.audit.errors import AuditError
-from router.audit.layout import DIGEST, Folder, Segment, complete_lines
+from router.audit.layout import DIGEST, Folder, LogFolder, Segment, complete_lines
 from router.audit.note import Checkpoint, parse_checkpoint
 from router.audit.reading import LogReader, Shown
 from router.audit.tree import HASH_BYTES
@@ -100,12 +100,7 @@ class Sealer:
 
     def sealed(self) -> list[Sealed]:
         """What was sealed, oldest first. Raises SealRefused."""
-        path = self._log.sealed
-        raws = complete_lines(path.read_bytes())[0] if path.exists() else []
-        try:
-            return [_read(orjson.loads(raw)) for raw in raws]
-        except (ValueError, KeyError, TypeError) as error:
-            raise SealRefused(f"`{path}` can't be read: {error}") from error
+        return read_sealed(self._log)
 
     def _seal(self, segment: Segment, end: int) -> Sealed:
         shown = list(LogReader(self._log).of(segment))
@@ -205,6 +200,16 @@ class Sealer:
             self._disk.sync(fd)
         finally:
             self._disk.close(fd)
+
+
+def read_sealed(log: LogFolder) -> list[Sealed]:
+    """What `sealed.jsonl` says was sealed of a log, oldest first. Raises SealRefused."""
+    path = log.sealed
+    raws = complete_lines(path.read_bytes())[0] if path.exists() else []
+    try:
+        return [_read(orjson.loads(raw)) for raw in raws]
+    except (ValueError, KeyError, TypeError) as error:
+        raise SealRefused(f"`{path}` can't be read: {error}") from error
 
 
 def _kept(shown: list[Shown]) -> Iterator[tuple[float, float]]:

@@ -9,7 +9,8 @@
 7. A segment line repeats what was open before it.
 8. After each start, heartbeat and stop a checkpoint is published: the newest one is never older
    than the newest lines by more than what makes a gap.
-9. A key that was certified to sign stands in a `key` entry, from its first batch on (`keys`).
+9. Lines that are not here were released, as a signed entry says (`absence.py`).
+10. A key that was certified to sign stands in a `key` entry, from its first batch on (`keys`).
 
 Names read from bodies, and only these: `plan` (endpoint names, or objects with `endpoint`),
 `endpoint`, `attempts` (likewise), `snapshot` (hex SHA-256), `event`, `roster`, `certificate`.
@@ -19,6 +20,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 
+from router.audit.absence import Absence
 from router.audit.layout import DIGEST, Folder
 from router.audit.lines import EntryLine, SegmentLine, Value
 from router.audit.reading import Place
@@ -45,7 +47,8 @@ class Structure:
         self.newest = 0
         self.keys: dict[str, tuple[int, int]] = {}
         self._publications: list[tuple[Place, int]] = []
-        self._running = False
+        self._running = self._resuming = False
+        self.absence = Absence()
         self.findings: list[Finding] = []
         self.notices: list[str] = []
 
@@ -61,8 +64,21 @@ class Structure:
         elif line.kind == "key" and "certificate" in body:
             self.keys.setdefault(str(body["certificate"]), (place.index, line.time))
 
+    def absent(self, place: Place, end: int) -> None:
+        """The lines from a place up to `end` are not here: what is open after them is not known."""
+        self.absence.lines(place, place.index, end)
+        self._open.clear()
+        self._resuming = True
+
     def segment(self, place: Place, line: SegmentLine) -> None:
-        """7."""
+        """7. After lines that are not here, what it says is taken as it is."""
+        if self._resuming:
+            self._resuming, self._running = False, True
+            self.absence.followed(line.time)
+            self.newest = max(self.newest, line.time)
+            there = ((id_, Place(place.log, "", 0, index)) for id_, index in line.open)
+            self._open = {id_: _Open(at, 0, None) for id_, at in there}
+            return
         opened = tuple((id_, known.place.index) for id_, known in self._open.items())
         if opened != line.open:
             self._fault("segment", place, "it lists other open requests than were left open")
@@ -116,6 +132,8 @@ class Structure:
             del self._open[line.id]
 
     def _process(self, place: Place, line: EntryLine, body: Mapping[str, Value]) -> None:
+        if body.get("event") == "released":
+            self.absence.released(place.index, body)
         if body.get("event") in ("start", "stop"):
             self._running = body["event"] == "start"
             for id_, known in self._open.items():

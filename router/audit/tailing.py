@@ -7,12 +7,13 @@ reads: as much as one segment holds. Where nothing is kept yet, the segment is r
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Final
 
 from router.audit.layout import LogFolder, Segment
 from router.audit.lines import EntryLine, InternLine, Interns, SegmentLine, parse_line
 from router.audit.paging import Owned
-from router.audit.reading import LogReader, Place, Shown
+from router.audit.reading import LogReader, NotInLog, Place, Shown
 
 CHUNK: Final = 1 << 20
 
@@ -58,7 +59,8 @@ class Tail:
     def _current(self, segments: list[Segment]) -> Segment | None:
         """The segment of the next line; a new one is begun with nothing interned."""
         wanted = self._next if self._segment is not None else self._after + 1
-        holding = [one for one in segments if one.first <= wanted]
+        # What was released before anybody looked is not here: then the oldest comes next.
+        holding = [one for one in segments if one.first <= wanted] or segments[:1]
         if not holding:
             return None
         if self._segment != holding[-1]:
@@ -85,7 +87,9 @@ class Tail:
         missing = [(id_, index) for id_, index in line.open if id_ not in self._owners]
         if missing:
             reader = LogReader(self._folder)
-            self._owners |= {id_: reader.entry(index) for id_, index in missing}
+            for id_, index in missing:
+                with suppress(NotInLog):  # released: its outcome stands alone
+                    self._owners[id_] = reader.entry(index)
 
     def _owned(self, line: EntryLine, place: Place) -> Owned:
         body = self._interns.resolve(line.body)

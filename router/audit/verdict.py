@@ -50,7 +50,8 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class LogVerdict:
-    """One log. `anchored` is the size of the largest anchor it agrees with; None without one."""
+    """One log. `anchored` is the size of the largest anchor it agrees with; None without one.
+    `absent`: how many lines are here by their hashes only."""
 
     log: str
     size: int
@@ -58,6 +59,7 @@ class LogVerdict:
     torn: int
     findings: Sequence[Finding]
     notices: Sequence[str]
+    absent: int = 0
 
     @property
     def tail(self) -> int:
@@ -72,6 +74,8 @@ class LogVerdict:
             words.append("consistent, unanchored")
         if self.tail:
             words.append(f"unanchored tail: {self.tail}")
+        if self.absent:
+            words.append(f"released: {self.absent}")
         if self.torn:
             words.append("torn tail")
         return words or ["intact"]

@@ -16,6 +16,9 @@ For each log:
 For the folder again:
  8. A log that was given up, or falls silent without a stop while others go on, is a named gap.
 
+Lines that were released are not here, but their leaf hashes are: they count in the roots, and
+what they say is not judged (`absence.py`).
+
 A folder restored from sealed segments may end before its roster, checkpoints and anchors do: with
 `sealed` (log → size) heads above that size are not judged, and a notice says how many lines they
 cover that are not there.
@@ -183,12 +186,15 @@ class _Verification:
             published = max((head.size for head in good if not head.given), default=0)
             findings += altered_sidecar(found, published)
             notices += structure.notices
-            findings += certified(good, found.times, structure.keys)
+            findings += certified(good, found.times, structure.keys, structure.absence)
+            findings += structure.absence.findings(max((head.size for head in good), default=0))
+            notices += structure.absence.notices()
         findings += _receipts(heads, found, {(head.size, head.root) for head in good})
         anchored = [head.size for head in good if head.given]
         given = any(head.given for head in heads.all)
         size = max(anchored, default=0) if given else None
-        return LogVerdict(log, found.size, size, found.torn, _capped(findings), notices)
+        absent = structure.absence.count
+        return LogVerdict(log, found.size, size, found.torn, _capped(findings), notices, absent)
 
     def _digests(self) -> list[bytes]:
         try:

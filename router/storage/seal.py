@@ -1,7 +1,8 @@
 """The router's own sealing: finished segments of its log, to the bucket that is configured.
 
 Before anything is put: S3 itself says in which region the bucket is, and that must be the one
-configured. What goes wrong stands in the notes of `status`, and is tried again at the next look.
+configured. Where `local` says so, local copies of what is sealed go later. What goes wrong stands
+in the notes of `status`, and is tried again at the next look.
 """
 
 from __future__ import annotations
@@ -14,8 +15,10 @@ from typing import Final
 
 from router.audit.anchors.s3 import S3Objects
 from router.audit.disk import LocalDisk
+from router.audit.entry import Entry
 from router.audit.errors import AuditError
 from router.audit.layout import Folder
+from router.audit.releasing import Releaser, body
 from router.audit.sealing import IMMUTABLE, Sealer, SealRefused, SealTerms
 from router.audit.settings import LogSettings
 from router.config import ConfigError, SealSection
@@ -25,22 +28,24 @@ from router.providers.base import AwsKeys
 from router.storage.s3 import s3_client
 
 NOTE: Final = "seal"
-Open = Callable[[], Sealer]
+Open = Callable[[], tuple[Sealer, Releaser | None]]
 
 
 class SealWatch:
-    """Seals whatever is finished; opens its bucket at the first look, in a thread."""
+    """Seals whatever is finished, then releases what may go from here; opens its bucket at the
+    first look, in a thread."""
 
     def __init__(self, live: Live, open_: Open, immutable: bool) -> None:
         self._live = live
         self._open = open_
         self._immutable = immutable
-        self._sealer: Sealer | None = None
+        self._opened: tuple[Sealer, Releaser | None] | None = None
 
     async def look(self) -> None:
         """One run over all segments that are finished."""
         try:
             size = await asyncio.to_thread(self._run)
+            await self._release()
         except (AuditError, ConfigError, OSError) as error:
             self._live.notes[NOTE] = str(error)
             return
@@ -50,11 +55,21 @@ class SealWatch:
             self._live.notes[NOTE] = "not immutable: GOVERNANCE can be bypassed; use COMPLIANCE"
 
     def _run(self) -> int:
-        if self._sealer is None:
-            self._sealer = self._open()
-        for _ in self._sealer.run():
+        if self._opened is None:
+            self._opened = self._open()
+        sealer, _ = self._opened
+        for _ in sealer.run():
             pass
-        return max((one.end for one in self._sealer.sealed()), default=0)
+        return max((one.end for one in sealer.sealed()), default=0)
+
+    async def _release(self) -> None:
+        releaser = None if self._opened is None else self._opened[1]
+        if releaser is None:
+            return
+        await asyncio.to_thread(releaser.run)
+        for one in await asyncio.to_thread(releaser.due):
+            entry = Entry("administration", "", self._live.stamp(), body(one))
+            releaser.announced(one, (await self._live.log.record(entry)).index)
 
 
 def seal_watch(
@@ -68,12 +83,17 @@ def seal_watch(
     if keys is not None and not isinstance(keys, AwsKeys):
         raise ConfigError("`log.seal.credentials` leads to no AWS keys")
 
-    def opened() -> Sealer:
+    def opened() -> tuple[Sealer, Releaser | None]:
         terms = SealTerms(
             section.region, timedelta(seconds=section.retain), section.prefix, section.mode
         )
         store = bucket(section, keys)
-        return Sealer(Folder(log.dir), log.log_id, store, terms, LocalDisk(), live.wall_time)
+        folder, disk = Folder(log.dir), LocalDisk()
+        sealer = Sealer(folder, log.log_id, store, terms, disk, live.wall_time)
+        if section.local is None:
+            return sealer, None
+        of = folder.log(log.log_id)
+        return sealer, Releaser(of, store, disk, live.wall_time, section.local)
 
     return SealWatch(live, opened, section.mode == IMMUTABLE)
 

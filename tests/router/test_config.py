@@ -57,6 +57,8 @@ def test_the_documented_file_loads(tmp_path: Path) -> None:
         ("{s3: acme-anchor, region: aws:eu-west-1}", "{keep: 1y}", "an anchor is"),
         ("mode: COMPLIANCE", "mode: SOFT", "mode"),
         ("retain: 3y", "retain: forever", "unit"),
+        ("retain: 3y", "retain: 3y, local: 3y", "outlives it"),
+        ("mode: COMPLIANCE, retain: 3y", "mode: GOVERNANCE, retain: 3y, local: 1d", "COMPLIANCE"),
     ],
 )
 def test_a_fault_is_named_with_its_line(tmp_path: Path, good: str, bad: str, words: str) -> None:

@@ -34,6 +34,7 @@ def test_places_and_leaves_go_by_the_names_of_segments(folder: Folder) -> None:
 def test_a_missing_segment_is_named_by_what_comes_next(folder: Folder) -> None:
     first, second, third, *_ = folder.log("eu-1").segments()
     second.path.unlink()
+    second.leaves.unlink()
     found = look(folder)
     assert found.findings[0].fault == "segment"
     assert found.findings[0].place.segment == third.name
@@ -41,6 +42,22 @@ def test_a_missing_segment_is_named_by_what_comes_next(folder: Folder) -> None:
     assert found.leaf(second.first) is None
     assert found.leaf(first.first) is not None
     assert found.leaf(third.first) is not None
+
+
+def test_hashes_stand_for_lines_that_others_follow(folder: Folder) -> None:
+    whole = look(folder, 10_000)
+    *_, second, last = folder.log("eu-1").segments()
+    second.path.unlink()
+    structure = Structure(folder)
+    found = scan(folder.log("eu-1"), {last.first}, structure)
+    assert found.leaves == whole.leaves
+    assert found.roots[last.first]
+    assert structure.absence.count == last.first - second.first
+    [finding] = structure.absence.findings(found.size)
+    assert (finding.fault, finding.place.segment) == ("segment", second.name)
+    assert not found.findings
+    last.path.unlink()
+    assert look(folder).size == second.first, "nothing follows: the lines are gone from the end"
 
 
 def test_a_torn_segment_in_the_middle_is_no_torn_tail(folder: Folder) -> None:
@@ -93,6 +110,7 @@ def test_a_reader_is_shown_what_was_hashed(folder: Folder) -> None:
 def test_a_reader_is_shown_nothing_after_the_first_fault(folder: Folder) -> None:
     second = folder.log("eu-1").segments()[1]
     second.path.unlink()
+    second.leaves.unlink()
     seen = Seen()
     assert scan(folder.log("eu-1"), (), Structure(folder), seen).findings
     assert seen.entries

@@ -114,6 +114,39 @@ async def test_what_is_sealed_can_not_be_deleted_and_a_marker_hides_nothing(
     assert "consistent, unanchored" in ran.out
 
 
+async def test_a_local_copy_goes_when_it_is_old_enough(
+    tmp_path: Path, s3: Ministack, domicile: Domicile
+) -> None:
+    more = ", prefix: gone/, local: 1h"
+    async with sealing(tmp_path / "live", s3.url, "acme-log", more) as world:
+        live, seal = world.router.live, watch(world)
+        log = Folder(tmp_path / "live" / "log").log(live.log_name)
+        for _ in range(4):
+            await world.ask()
+        *sealed, _ = log.segments()
+        await seal.look()
+        world.now[0] += 3601
+        await seal.look()
+        assert all(one.path.exists() for one in sealed), "no checkpoint covers the entry yet"
+        await live.log.tick()
+        await seal.look()
+        assert "seal" not in live.notes
+        assert not any(one.path.exists() for one in sealed)
+        assert len(world.entries("administration")) > len(sealed)
+    key = tmp_path / "live" / "log.key"
+    ran = domicile("audit", "verify", tmp_path / "live" / "log", "--key", key)
+    assert ran.code == 0, ran.out
+    assert "released: " in ran.out
+    assert "sealed below `gone/" in ran.out
+    ran = domicile(
+        "audit", "restore", tmp_path / "copy", "--s3", "acme-log", "--prefix", "gone/",
+        "--region", "aws:eu-central-1", "--endpoint", s3.url, "--key", key, env=CREDENTIALS,
+    )  # fmt: skip
+    assert ran.code == 0, ran.out
+    restored = Folder(tmp_path / "copy").log(live.log_name).segments()
+    assert [one.first for one in restored][: len(sealed)] == [one.first for one in sealed]
+
+
 async def test_a_bucket_in_another_region_gets_nothing(tmp_path: Path, s3: Ministack) -> None:
     async with sealing(tmp_path, s3.url, "acme-elsewhere") as world:
         for _ in range(3):
