@@ -36,7 +36,8 @@ from policies.signatures import ComplianceKey, NotSigned
 from regions.catalog import Catalog
 from regions.document import Document, validate
 from regions.facts import BedrockFacts, Profile, Words
-from router.config import ConfigError, Strict
+from router.config import ConfigError
+from router.config_types import Strict
 
 FOLDER: Final = "accepted-drift"
 PREFIX: Final = b"domicile accepted drift v1\n"

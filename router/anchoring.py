@@ -26,7 +26,8 @@ from router.audit.layout import Folder, LogFolder
 from router.audit.note import Checkpoint
 from router.audit.reading import LogReader
 from router.audit.settings import LogSettings
-from router.config import AnchorSection, ConfigError
+from router.config import ConfigError
+from router.config_log import AnchorSection
 from router.credentials import credential
 from router.providers.base import AwsKeys
 from router.secrets import resolve

@@ -18,7 +18,7 @@ from pydantic import BeforeValidator, Field
 
 from policies.model import Priority
 from regions.document import Document, validate
-from router.config import Strict
+from router.config_types import Strict
 from router.errors import RequestError
 
 PREFIX: Final = "dom-"

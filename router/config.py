@@ -6,33 +6,19 @@ the baseline files this one lists. Secrets stand here only by reference.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
-from math import isfinite
 from pathlib import Path
 from typing import Annotated, Final, Self
-from urllib.parse import urlsplit
 
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    model_validator,
-)
+from pydantic import BeforeValidator, Field, model_validator
 
 from regions.document import Document, validate
+from router.config_log import LogSection
+from router.config_types import Duration, Secret, Size, Strict
 from router.priority import PrioritiesSection
-from router.sink_urls import safe_url
 
 SEARCH: Final = ("domicile.yaml", "/etc/domicile/domicile.yaml")
 VARIABLE: Final = "DOMICILE_CONFIG"
-
-_SIZES: Final = {"b": 1, "kib": 1 << 10, "mib": 1 << 20, "gib": 1 << 30}
-_TIMES: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0, "y": 31557600.0}
-_KMS_KEY: Final = re.compile(r"kms:arn:aws[a-z-]*:kms:[a-z0-9-]+:[0-9]{12}:(key|alias)/[\w/-]+")
-_NUMBER_UNIT: Final = re.compile(r"(\d+(?:\.\d+)?)\s*([A-Za-z]+)")
 
 
 class ConfigError(Exception):
@@ -43,50 +29,6 @@ class Unanswered(ConfigError):
     """A router that was to be asked, and doesn't answer."""
 
 
-def size(text: str) -> int:
-    """Bytes of `20MiB`, `512KiB`, `100b`.
-
-    Raises:
-        ValueError: not a number and one of the units.
-    """
-    return int(_measure(text, _SIZES, "20MiB"))
-
-
-def duration(text: str) -> float:
-    """Seconds of `300s`, `250ms`, `10m`, `2h`, `90d`, `3y`.
-
-    Raises:
-        ValueError: not a number and one of the units.
-    """
-    return _measure(text, _TIMES, "300s")
-
-
-def _measure(text: str, units: Mapping[str, float], example: str) -> float:
-    found = _NUMBER_UNIT.fullmatch(str(text).strip())
-    unit = units.get(found.group(2).lower()) if found else None
-    if found is None or unit is None:
-        raise ValueError(f"`{text}` needs a number and a unit of {', '.join(units)}, as {example}")
-    measured = float(found.group(1)) * unit
-    if not isfinite(measured):
-        raise ValueError(f"a number of {len(found.group(1))} digits is too large to count with")
-    return measured
-
-
-def _reference(text: str) -> str:
-    if not text.startswith(("env:", "file:", "aws-secret:")):
-        raise ValueError("a secret stands here only by reference: `env:NAME` or `file:PATH`")
-    return text
-
-
-def _lasting_key(text: str) -> str:
-    if not text.startswith("file:") and not _KMS_KEY.fullmatch(text):
-        raise ValueError(
-            "the key stands here only by reference: `file:PATH`, or `kms:` and the ARN of a key, "
-            "as `kms:arn:aws:kms:eu-central-1:111122223333:key/…`"
-        )
-    return text
-
-
 def _address(text: str) -> tuple[str, int]:
     host, colon, port = str(text).rpartition(":")
     if not colon or not port.isdigit() or int(port) > 65535:
@@ -94,17 +36,7 @@ def _address(text: str) -> tuple[str, int]:
     return host.strip("[]"), int(port)
 
 
-Duration = Annotated[float, BeforeValidator(duration), Field(gt=0)]
-Size = Annotated[int, BeforeValidator(size), Field(gt=0)]
-Secret = Annotated[str, AfterValidator(_reference)]
-LastingKey = Annotated[str, AfterValidator(_lasting_key)]
 Address = Annotated[tuple[str, int], BeforeValidator(_address)]
-
-
-class Strict(BaseModel):
-    """Unknown keys are errors: a setting read nowhere must not look as if it worked."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 class Peer(Strict):
@@ -168,121 +100,6 @@ class PoliciesSection(Strict):
     cases: tuple[str, ...] = ()
     signed_by: tuple[str, ...] = ()
     signatures: Annotated[int, Field(ge=1)] = 1
-
-
-class AnchorSection(Strict):
-    """Where published checkpoints go, out of the operator's reach: a bucket, a witness, or both.
-
-    `s3`: a bucket with Object Lock in `region` (`aws:eu-west-1`), best in another account; each
-    checkpoint is locked for `keep`. `witness`: the base URL of a C2SP witness, with its `key`
-    (vkey). `endpoint`: another S3 API. Without `credentials` AWS's default chain is asked.
-    """
-
-    s3: str | None = None
-    region: str | None = None
-    prefix: str = ""
-    keep: Duration = 10 * _TIMES["y"]
-    endpoint: str | None = None
-    credentials: Secret | None = None
-    witness: str | None = None
-    key: str | None = None
-
-    @model_validator(mode="after")
-    def _whole(self) -> Self:
-        if self.s3 is None and self.witness is None:
-            raise ValueError("an anchor is `s3` with `region`, or `witness` with `key`")
-        if (self.s3 is None) != (self.region is None):
-            raise ValueError("`s3` and `region` stand together")
-        if (self.witness is None) != (self.key is None):
-            raise ValueError("`witness` and `key` stand together")
-        return self
-
-
-class SealSection(Strict):
-    """Where finished segments go: a bucket with Object Lock inside what they record.
-
-    A segment ends at `size` or after `every`, whichever is first. GOVERNANCE is not immutable,
-    and reported as that. `local`: how long lines stay here; for ever unless it is given.
-    """
-
-    s3: str
-    region: str
-    retain: Duration
-    mode: Annotated[str, Field(pattern=r"^(COMPLIANCE|GOVERNANCE)$")] = "COMPLIANCE"
-    prefix: str = ""
-    endpoint: str | None = None
-    credentials: Secret | None = None
-    size: Size = 64 << 20
-    every: Duration = 3600.0
-    local: Duration | None = None
-
-    @model_validator(mode="after")
-    def _sealed_while_here(self) -> Self:
-        if self.local is not None and (self.mode != "COMPLIANCE" or self.local >= self.retain):
-            raise ValueError("`local` needs a seal that outlives it, under `mode: COMPLIANCE`")
-        return self
-
-
-class ExportSection(Strict):
-    """Something that gets every event of the log, for other systems to read.
-
-    One of: `file`, on this machine; `http`, a URL that takes batches by POST; `syslog`, as
-    `tls://host:6514`, or `tcp://…` on a private network. The last two say in which `region` they
-    are. `token`: a bearer token for `http`. `ca`: a PEM file that replaces the system's roots.
-    """
-
-    format: Annotated[str, Field(pattern=r"^(ocsf|cef|otel)$")]
-    file: str | None = None
-    http: str | None = None
-    syslog: str | None = None
-    region: str | None = None
-    token: Secret | None = None
-    ca: str | None = None
-
-    @property
-    def name(self) -> str:
-        """What metrics and status call it: its file, or host and port."""
-        url = self.http or self.syslog
-        return str(self.file) if url is None else urlsplit(url).netloc
-
-    @model_validator(mode="after")
-    def _one_place(self) -> Self:
-        if sum(one is not None for one in (self.file, self.http, self.syslog)) != 1:
-            raise ValueError("an export is one of `file`, `http` and `syslog`")
-        if (self.file is None) != (self.region is not None):
-            raise ValueError("`http` and `syslog` need the `region` they are in; a file is here")
-        if self.token is not None and self.http is None:
-            raise ValueError("`token` is for `http`")
-        if self.ca is not None and self.file is not None:
-            raise ValueError("`ca` is for `http` and `syslog`")
-        safe_url(self.http, {"https": False, "http": True})
-        safe_url(self.syslog, {"tls": False, "tcp": True})
-        return self
-
-
-class KmsSection(Strict):
-    """How KMS is asked. Without `credentials` AWS's default chain is asked; `endpoint`: another
-    KMS API."""
-
-    endpoint: str | None = None
-    credentials: Secret | None = None
-
-
-class LogSection(Strict):
-    """Where the region log goes, and the lasting key that certifies what signs its tree heads.
-
-    `signing_key`: `kms:ARN`, or `file:PATH`, which is weaker: who can read it can sign for ever.
-    `key_period`: how long one key binds a tenant's contents and users; what is erased goes with it.
-    """
-
-    dir: str
-    signing_key: LastingKey
-    kms: KmsSection = KmsSection()
-    key_period: Duration = 86_400.0
-    durability: Annotated[str, Field(pattern=r"^(local|replicated)$")] = "local"
-    anchor: AnchorSection | None = None
-    seal: SealSection | None = None
-    exports: tuple[ExportSection, ...] = ()
 
 
 class StateSection(Strict):

@@ -15,7 +15,7 @@ from router.audit.erasing import erase, remains
 from router.audit.errors import AuditError
 from router.audit.layout import Folder
 from router.audit.openings import Scope
-from router.config import Strict
+from router.config_types import Strict
 from router.errors import RequestError
 from router.live import Files, Live
 from router.quarantine import NotQuarantined

@@ -16,7 +16,7 @@ from pydantic import Field, ValidationError
 from router.audit.disk import Disk
 from router.audit.errors import AuditError
 from router.audit.layout import Folder
-from router.config import Strict
+from router.config_types import Strict
 
 NAME: Final = "vetoes.json"
 What = Literal["endpoint", "place", "operator", "key"]

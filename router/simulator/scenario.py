@@ -17,14 +17,8 @@ from policies.timed import always
 from regions.catalog import Catalog, OwnRegion
 from regions.model import Endpoint, Price, Tier
 from router.auth import KeyRing
-from router.config import (
-    Config,
-    KeysSection,
-    Limits,
-    LogSection,
-    PoliciesSection,
-    RouterSection,
-)
+from router.config import Config, KeysSection, Limits, PoliciesSection, RouterSection
+from router.config_log import LogSection
 from router.hypothetical import Question, consider
 from router.providers.base import Target
 from router.providers.registry import load

@@ -13,7 +13,8 @@ from router.audit.errors import AuditError
 from router.audit.following import FileSink, Follower, Progress
 from router.audit.layout import Folder, LogFolder
 from router.audit.settings import LogSettings
-from router.config import ConfigError, ExportSection
+from router.config import ConfigError
+from router.config_log import ExportSection
 from router.live import Live
 from router.secrets import resolve
 from router.storage.sinks import RemoteSink, http_sink, syslog_sink

@@ -17,7 +17,8 @@ from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature
 from router.audit.certificate import Strength
 from router.audit.errors import KeyUnavailable
 from router.audit.note import PublicKey, Signer, read_der
-from router.config import ConfigError, KmsSection
+from router.config import ConfigError
+from router.config_log import KmsSection
 from router.credentials import credential
 from router.providers.base import AwsKeys
 from router.storage.s3 import aws_client

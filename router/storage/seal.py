@@ -21,7 +21,8 @@ from router.audit.layout import Folder
 from router.audit.releasing import Releaser, body
 from router.audit.sealing import IMMUTABLE, Sealer, SealRefused, SealTerms
 from router.audit.settings import LogSettings
-from router.config import ConfigError, SealSection
+from router.config import ConfigError
+from router.config_log import SealSection
 from router.credentials import credential
 from router.live import Live
 from router.providers.base import AwsKeys

@@ -23,15 +23,8 @@ from regions.model import Endpoint, Tier
 from router.app import Clocks, Router
 from router.audit.settings import LogSettings
 from router.auth import KeyRing, Principal, StoredKey
-from router.config import (
-    Config,
-    KeysSection,
-    Limits,
-    LogSection,
-    Peer,
-    PoliciesSection,
-    RouterSection,
-)
+from router.config import Config, KeysSection, Limits, Peer, PoliciesSection, RouterSection
+from router.config_log import LogSection
 from router.providers.base import Target
 from router.providers.registry import load
 from router.server import Serving

@@ -18,7 +18,8 @@ from router.audit.anchors.s3 import S3Client
 from router.audit.anchors.witness import AnchorRefused, Answer, Witness
 from router.audit.layout import Folder
 from router.audit.note import Checkpoint, Signer, parse_checkpoint
-from router.config import AnchorSection, ConfigError
+from router.config import ConfigError
+from router.config_log import AnchorSection
 from router.loading import log_settings
 from router.providers.base import AwsKeys
 from router.transport.messages import OutboundRequest, OutboundResponse, Timeouts

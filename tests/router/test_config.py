@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from regions.document import DocumentErrors
-from router.config import ConfigError, WatchSection, duration, expand, find, load, size
+from router.config import ConfigError, WatchSection, expand, find, load
 
 GOOD = """\
 version: 1
@@ -72,19 +72,6 @@ def test_a_secret_in_the_file_is_not_repeated(tmp_path: Path) -> None:
     with pytest.raises(DocumentErrors) as caught:
         load(written(tmp_path, GOOD + "\nsecret_key: hunter2\n"))
     assert "secret_key" in str(caught.value)
-
-
-def test_sizes_and_durations() -> None:
-    assert [size("1b"), size("2KiB"), size("1.5MiB"), size("1GiB")] == [1, 2048, 1572864, 1 << 30]
-    assert [duration("250ms"), duration("2m"), duration("1h"), duration("90d")] == [
-        0.25,
-        120,
-        3600,
-        7776000,
-    ]
-    for bad in ("", "5", "s", "-1s", "1e9s", "5 minutes"):
-        with pytest.raises(ValueError, match="unit"):
-            duration(bad)
 
 
 @pytest.mark.parametrize("key", ["largest", "window"])

@@ -18,7 +18,7 @@ from router.audit.anchors.witness import AnchorRefused
 from router.audit.layout import Folder
 from router.audit.note import parse_checkpoint
 from router.audit.verify import verify
-from router.config import AnchorSection
+from router.config_log import AnchorSection
 from router.transport.client import HttpTransport
 from tests.router.audit.logbox import LogBox
 from tests.router.cli.conftest import START, Domicile

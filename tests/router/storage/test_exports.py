@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from router.audit.entry import Entry
-from router.config import ConfigError, ExportSection
+from router.config import ConfigError
+from router.config_log import ExportSection
 from router.loading import log_settings
 from router.storage.exports import export_watch
 from router.transport.client import HttpTransport

@@ -12,7 +12,8 @@ from botocore.exceptions import ClientError
 
 from router.audit.layout import Folder
 from router.audit.reading import every
-from router.config import ConfigError, SealSection
+from router.config import ConfigError
+from router.config_log import SealSection
 from router.loading import log_settings
 from router.replay import Replayer
 from router.storage.seal import SealWatch, bucket, seal_watch
