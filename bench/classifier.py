@@ -13,7 +13,7 @@ import sys
 import sysconfig
 import tempfile
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from time import thread_time_ns
 
@@ -52,6 +52,12 @@ def rows(folder: Path, source: str, split: str) -> tuple[Example, ...]:
     return dataset.binary(dataset.read([folder / f"{source}.{split}.jsonl.gz"]))
 
 
+@cache
+def common() -> bytes:
+    """How common words are, as the shipped artifact has it."""
+    return artifacts.load(commands.SHIPPED).common
+
+
 def show(section: str, values: dict[str, object]) -> None:
     print(json.dumps({"section": section, **values}), flush=True)
 
@@ -74,7 +80,7 @@ def against(scores: Scores, plain: np.ndarray, gain: np.ndarray, draws: int) -> 
 
 def all_labels(train: Sequence[Example], dev: Sequence[Example], draws: int) -> None:
     gain, plain = evaluation.gains(dev), evaluation.baseline(train, dev)
-    scores = evaluation.fit_and_score(train, dev)
+    scores = evaluation.fit_and_score(train, dev, common())
     show("mmlu, all labels, dev", {
         **numbers(scores, gain, draws), "plain_apgr": round(curves.apgr(plain, gain), 4),
         "difference": against(scores, plain, gain, draws),
@@ -84,7 +90,7 @@ def all_labels(train: Sequence[Example], dev: Sequence[Example], draws: int) -> 
 def folds(rows_: Sequence[Example], draws: int) -> None:
     """Every row by models that never saw its group; the difference to the plain ridge is paired."""
     gain = evaluation.gains(rows_)
-    scores = evaluation.cross_validated(rows_)
+    scores = evaluation.cross_validated(rows_, partial(evaluation.fit_and_score, common=common()))
     plain = evaluation.cross_validated(rows_, evaluation.baseline_scores).rank
     parts = np.array([evaluation.fold(e) for e in rows_])
     apgr = [curves.apgr(scores.rank[parts == k], gain[parts == k]) for k in range(5)]
@@ -106,7 +112,8 @@ def few_labels(train: Sequence[Example], dev: Sequence[Example], draws: int) -> 
         chosen = [train[i] for i in inside]
         tests = {"dev": dev, "other train rows": [train[i] for i in outside]}
         for name, test in tests.items():
-            gain, scores = evaluation.gains(test), evaluation.fit_and_score(chosen, test)
+            gain = evaluation.gains(test)
+            scores = evaluation.fit_and_score(chosen, test, common())
             base = evaluation.baseline(chosen, test)
             cpts = [curves.cpt(scores.rank, gain, x) for x in (0.5, 0.8)]
             found[name].append([curves.apgr(scores.rank, gain), *cpts])
@@ -124,7 +131,7 @@ def few_labels(train: Sequence[Example], dev: Sequence[Example], draws: int) -> 
 def left_out(by_source: dict[str, list[Example]], draws: int) -> None:
     for source, test in by_source.items():
         others = [e for name, part in by_source.items() if name != source for e in part]
-        model = evaluation.as_artifact(train_any(others))
+        model = evaluation.as_artifact(train_any(others, common()), common())
         show(f"left out: {source}, by the model of any pair", numbers(
             evaluation.score(model, test), evaluation.gains(test), draws,
         ))  # fmt: skip

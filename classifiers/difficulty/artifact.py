@@ -1,8 +1,9 @@
 """The artifact of a difficulty model: one file, no text, named by its digest.
 
-Layout: magic, 4 bytes length of a JSON header (sorted keys, UTF-8), the header, then for each
-pair in header order two tables of BUCKETS signed bytes (weak, strong) and a bitmap of the
-BUCKETS buckets known as single words. The digest is SHA-256 over the whole file.
+Layout: magic, 4 bytes length of a JSON header (sorted keys, UTF-8), the header, BUCKETS bytes that
+say how common words are, then for each pair in header order two tables of BUCKETS signed bytes
+(weak, strong) and a bitmap of the BUCKETS buckets known as single words. The digest is SHA-256
+over the whole file.
 """
 
 from __future__ import annotations
@@ -14,9 +15,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final, cast
 
+from classifiers.difficulty.commonness import COMMONEST
 from classifiers.difficulty.features import BITS, BUCKETS, HEAD, STRUCTURE, TAIL
 
-MAGIC: Final = b"domicile-difficulty-2\n"
+MAGIC: Final = b"domicile-difficulty-3\n"
 LIMIT: Final = 1 << 20
 ANY: Final = "*"
 Numbers = tuple[float, ...]
@@ -28,7 +30,7 @@ class ArtifactError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """From [weak, strong, *STRUCTURE] to a signed gain: z-score, clip, linear and squared terms.
+    """From [weak, strong, common, *STRUCTURE] to a signed gain: linear and squared z-scores.
 
     gain = intercept + linear . z + sum_r weights[r] * (directions[r] . z)^2, with
     z = clip((x - centre) / spread, -CLIP, CLIP).
@@ -97,12 +99,16 @@ class Tables:
 
 @dataclass(frozen=True, slots=True)
 class Artifact:
-    """A set of pair models with their tables, and the facts of the model card."""
+    """A set of pair models with their tables, and the facts of the model card.
+
+    `common`: how common the word of each bucket is, in levels (BUCKETS,); see `commonness.py`.
+    """
 
     name: str
     card: Mapping[str, object]
     pairs: Mapping[str, PairModel]
     tables: Mapping[str, Tables]
+    common: bytes
 
     def encode(self) -> bytes:
         """The bytes of the file; equal artifacts give equal bytes."""
@@ -112,7 +118,7 @@ class Artifact:
             "card": self.card, "pairs": [asdict(self.pairs[name]) for name in names],
         }  # fmt: skip
         text = json.dumps(header, sort_keys=True, separators=(",", ":")).encode()
-        body = [MAGIC, len(text).to_bytes(4, "big"), text]
+        body = [MAGIC, len(text).to_bytes(4, "big"), text, self.common]
         for name in names:
             tables = self.tables[name]
             body += [tables.weak, tables.strong, _packed(tables.known)]
@@ -139,10 +145,12 @@ def decode(data: bytes) -> Artifact:
     except (KeyError, TypeError, ValueError) as error:
         raise ArtifactError(f"artifact header is damaged ({type(error).__name__})") from error
     size = 2 * BUCKETS + BUCKETS // 8
-    if len(data) != start + length + size * len(pairs):
-        raise ArtifactError("artifact is cut short or too long; copy it again")
-    tables = {pair.name: _tables(data, start + length + i * size) for i, pair in enumerate(pairs)}
-    return Artifact(name, card, {pair.name: pair for pair in pairs}, tables)
+    begin = start + length + BUCKETS
+    common = data[start + length : begin]
+    if len(data) != begin + size * len(pairs) or max(common) > COMMONEST:
+        raise ArtifactError("artifact is cut short, too long or damaged; copy it again")
+    tables = {pair.name: _tables(data, begin + i * size) for i, pair in enumerate(pairs)}
+    return Artifact(name, card, {pair.name: pair for pair in pairs}, tables, common)
 
 
 def load(path: Path) -> Artifact:

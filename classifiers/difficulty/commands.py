@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from time import perf_counter
 from typing import Final
@@ -114,14 +115,15 @@ def evaluate(
         return _evaluation(how, artifact, parts, bootstrap, clock, told)
     told("training", 0, 1)
     if train and test:
-        fitted = evaluation.fit_and_score(train, test)
+        fitted = evaluation.fit_and_score(train, test, artifact.common)
         return _evaluation(
             "trained on split train", artifact, [(fitted, test)], bootstrap, clock, told
         )
     if test and pair in artifact.pairs:
         scored = evaluation.score(artifact, test)
         return _evaluation("artifact", artifact, [(scored, test)], bootstrap, clock, told)
-    crossed = evaluation.cross_validated(own)
+    fit = partial(evaluation.fit_and_score, common=artifact.common)
+    crossed = evaluation.cross_validated(own, fit)
     return _evaluation("grouped 5-fold", artifact, [(crossed, own)], bootstrap, clock, told)
 
 
@@ -139,7 +141,8 @@ def train(
     rows = dataset.binary(dataset.read(files))
     marked = [row for row in rows if row.split == "train"]
     held = [row for row in rows if row.split != "train"] if marked else []
-    return save(recipe.build(marked or rows, name, prior, tell, held), output)
+    common = None if prior else load(SHIPPED).common
+    return save(recipe.build(marked or rows, name, prior, tell, held, common), output)
 
 
 def calibrate(
@@ -268,7 +271,7 @@ def _drawn(
         raise TooFewRows(f"{labels} labels leave nothing to measure on {len(pool)} rows")
     if labels < CALIBRATE_BELOW:
         return evaluation.score(calibrated(artifact, chosen), held), held
-    return evaluation.fit_and_score(chosen, held), held
+    return evaluation.fit_and_score(chosen, held, artifact.common), held
 
 
 def _evaluation(

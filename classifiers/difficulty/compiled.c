@@ -5,7 +5,7 @@
  * nothing but a C library. Compile with -ffp-contract=off, and never with -ffast-math.
  *
  * Memory: reads `size` bytes of `data` and the arrays of the model, writes one `Found`; the stack
- * holds 40 KB. No allocation, no state besides the tables that `domicile_prepare` fills.
+ * holds 50 KB. No allocation, no state besides the tables that `domicile_prepare` fills.
  */
 #include <math.h>
 #include <stddef.h>
@@ -13,19 +13,20 @@
 #include <string.h>
 
 #define BUCKETS 65536
-#define STRUCTURE 22
-#define TEXT 18 /* of STRUCTURE, how many are of the text */
-#define INPUTS (2 + STRUCTURE)
+#define STRUCTURE 11
+#define TEXT 7 /* of STRUCTURE, how many are of the text */
+#define BASE 3 /* before the structure: weak, strong, common */
+#define INPUTS (BASE + STRUCTURE)
 #define ROWS 9 /* the linear part and at most eight directions */
 #define UNIT 1048576.0
 #define WEIGHT 1073741824.0
 #define TOP (3.0 * UNIT)
 #define LONGEST 8192 /* bytes of a text; what is read of one is shorter */
-#define IN_WORD (1ull << 48)
+#define IN_WORD 56 /* the counter that says if a byte is of a word */
 
 typedef struct {
     const int8_t *tables;  /* BUCKETS pairs: weak, strong */
-    const uint8_t *known;  /* BUCKETS flags, 0 or 1 */
+    const uint8_t *words;  /* BUCKETS bytes: how common the word is, and 128 if it is known */
     double scales[2], offsets[2], intercept;
     double centre[INPUTS], inverse[INPUTS]; /* to z-scores times UNIT */
     int64_t rows[ROWS][INPUTS];             /* linear, then directions, times WEIGHT */
@@ -34,141 +35,160 @@ typedef struct {
 } Model;
 
 typedef struct {
-    double gain, distance, known, wide, distinct;
-    double inputs[INPUTS]; /* both base heads, then the structure */
-    int32_t words, buckets;
+    double gain, distance, known, wide, distinct, words, buckets;
+    double inputs[INPUTS]; /* both base heads, how common words are, then the structure */
 } Found;
 
+enum { DIGITS, SYMBOLS, LETTERS, LINES, HIGH, LANES };
 typedef struct {
-    uint64_t digits, math, brackets, letters, lines, high, latex;
+    uint32_t of[LANES];
 } Counts;
 
 typedef struct {
-    int64_t weak, strong;
+    int64_t weak, strong, common;
     int32_t words, distinct, known, buckets;
-    Counts counts;
-    uint8_t word_seen[BUCKETS / 8], seen[BUCKETS / 8];
+    int32_t option_words, option_distinct;
+    Counts stem, options;
+    uint64_t seen[BUCKETS / 64];
+    uint8_t text[LONGEST + 8]; /* eight bytes can be read at each of the text's */
     uint16_t edges[LONGEST + 2]; /* where words begin and end, in turn */
+    uint16_t word[LONGEST / 2 + 1], pair[LONGEST / 2 + 1]; /* buckets */
 } Bag;
 
-static uint32_t CRC[4][256]; /* of one byte, and of one byte before one, two and three zeros */
-static uint64_t LOW[256], HIGH[256]; /* four counters of 16 bits in one number */
+#define BELOW 3
+/* From BELOW on: the CRC of one byte, and of one byte before one to seven zeros. Below: the byte as
+ * it lies in a state, when fewer bytes follow than a state has. */
+static uint32_t CRC[BELOW + 8][256];
+static uint64_t CLASS[256];  /* a counter of eight bits for each of Counts, and IN_WORD */
 
-static void mark(uint64_t *table, const char *members, int lane) {
-    for (; *members; members++) table[(uint8_t)*members] += 1ull << (16 * lane);
+static void mark(const char *members, int lane) {
+    for (; *members; members++) CLASS[(uint8_t)*members] |= 1ull << (8 * lane);
+}
+
+static uint64_t eight(const uint8_t *at) {
+    uint64_t low = (uint64_t)at[0] | (uint64_t)at[1] << 8 | (uint64_t)at[2] << 16 |
+                   (uint64_t)at[3] << 24;
+    uint64_t high = (uint64_t)at[4] | (uint64_t)at[5] << 8 | (uint64_t)at[6] << 16 |
+                    (uint64_t)at[7] << 24;
+    return low | high << 32;
+}
+
+/* What the lowest `count` (1 to 8) bytes of `bytes` add to the state of a CRC; those above don't
+ * count. They are moved behind zeros, which leave a state of zero as it is: no branch, no loop. */
+static uint32_t added(uint64_t bytes, uint32_t count) {
+    uint64_t block = bytes << (64 - 8 * count);
+    const uint32_t(*of)[256] = CRC + BELOW;
+    return of[7][block & 255] ^ of[6][block >> 8 & 255] ^ of[5][block >> 16 & 255] ^
+           of[4][block >> 24 & 255] ^ of[3][block >> 32 & 255] ^ of[2][block >> 40 & 255] ^
+           of[1][block >> 48 & 255] ^ of[0][block >> 56];
+}
+
+/* What becomes of a state of a CRC over `count` (1 to 8) bytes, besides what they add. */
+static uint32_t moved(uint32_t state, uint32_t count) {
+    const uint32_t(*of)[256] = CRC + BELOW + count;
+    return of[-1][state & 255] ^ of[-2][state >> 8 & 255] ^ of[-3][state >> 16 & 255] ^
+           of[-4][state >> 24];
 }
 
 /* Fills the tables; called once, before anything else. Returns the sizes of both structs. */
 int64_t domicile_prepare(void) {
-    memset(LOW, 0, sizeof LOW);
-    memset(HIGH, 0, sizeof HIGH);
+    memset(CLASS, 0, sizeof CLASS);
     for (uint32_t byte = 0; byte < 256; byte++) {
         uint32_t rest = byte;
         for (int bit = 0; bit < 8; bit++) rest = (rest >> 1) ^ (rest & 1 ? 0xEDB88320u : 0);
-        CRC[0][byte] = rest;
+        CRC[BELOW][byte] = rest;
+        for (int k = 1; k <= BELOW; k++) CRC[BELOW - k][byte] = byte << 8 * (k - 1);
         int letter = (byte >= 'a' && byte <= 'z') || byte >= 128;
         int digit = byte >= '0' && byte <= '9';
-        if (letter || digit || (byte && strchr("\\$=%^", (int)byte))) HIGH[byte] += IN_WORD;
-        if (letter) LOW[byte] += 1ull << 48;
-        if (byte >= 128) HIGH[byte] += 1ull << 16;
+        if (letter || digit || (byte && strchr("\\$=%^", (int)byte)))
+            CLASS[byte] |= 1ull << IN_WORD;
+        if (letter) CLASS[byte] |= 1ull << (8 * LETTERS);
+        if (byte >= 128) CLASS[byte] |= 1ull << (8 * HIGH);
     }
     for (uint32_t byte = 0; byte < 256; byte++)
-        for (int zeros = 1; zeros < 4; zeros++) {
-            uint32_t rest = CRC[zeros - 1][byte];
-            CRC[zeros][byte] = (rest >> 8) ^ CRC[0][rest & 255];
+        for (int zeros = 1; zeros < 8; zeros++) {
+            uint32_t rest = CRC[BELOW + zeros - 1][byte];
+            CRC[BELOW + zeros][byte] = (rest >> 8) ^ CRC[BELOW][rest & 255];
         }
-    mark(LOW, "0123456789", 0);
-    mark(LOW, "=+^*/\\$<>|", 1);
-    mark(LOW, "()[]{}", 2);
-    mark(HIGH, "\n", 0);
-    mark(HIGH, "\\$", 2);
+    mark("0123456789", DIGITS);
+    mark("=+^*/\\$<>|()[]{}", SYMBOLS);
+    mark("\n", LINES);
     return (int64_t)sizeof(Model) * 100000 + (int64_t)sizeof(Found);
 }
 
-/* No text is so long that a counter of 16 bits could overflow. */
-static Counts counts_of(uint64_t low, uint64_t high) {
-    Counts counts = {
-        low & 0xFFFF,  low >> 16 & 0xFFFF,  low >> 32 & 0xFFFF,  low >> 48 & 0xFFFF,
-        high & 0xFFFF, high >> 16 & 0xFFFF, high >> 32 & 0xFFFF,
-    };
-    return counts;
-}
-
-static Counts counted(const uint8_t *data, int64_t size) {
-    uint64_t low = 0, high = 0;
-    for (int64_t at = 0; at < size; at++) {
-        low += LOW[data[at]];
-        high += HIGH[data[at]];
+/* Counts the bytes of [at, end) and finds the edges of words there, without a branch: half of them
+ * would be guessed wrong. Returns how many edges there are now, an even number. */
+static int32_t edges(Bag *bag, Counts *all, int64_t at, int64_t end, int32_t found) {
+    uint64_t before = 0;
+    while (at < end) {
+        int64_t stop = end - at > 255 ? at + 255 : end; /* no counter of eight bits is too small */
+        uint64_t counts = 0;
+        for (; at < stop; at++) {
+            uint64_t of = CLASS[bag->text[at]];
+            counts += of;
+            bag->edges[found] = (uint16_t)at;
+            found += (int32_t)((of ^ before) >> IN_WORD);
+            before = of;
+        }
+        for (int lane = 0; lane < LANES; lane++) all->of[lane] += counts >> 8 * lane & 255;
     }
-    return counts_of(low, high);
-}
-
-static void count_bucket(Bag *bag, const Model *model, uint32_t bucket) {
-    uint8_t bit = (uint8_t)(1u << (bucket & 7));
-    if (bag->seen[bucket >> 3] & bit) return;
-    bag->seen[bucket >> 3] |= bit;
-    bag->buckets++;
-    bag->weak += model->tables[2 * bucket];
-    bag->strong += model->tables[2 * bucket + 1];
-}
-
-static void count_word(Bag *bag, const Model *model, uint32_t bucket) {
-    uint8_t bit = (uint8_t)(1u << (bucket & 7));
-    bag->words++;
-    if (bag->word_seen[bucket >> 3] & bit) return;
-    bag->word_seen[bucket >> 3] |= bit;
-    bag->distinct++;
-    bag->known += model->known[bucket];
-    count_bucket(bag, model, bucket);
-}
-
-/* Counts bytes and finds the edges of words, without a branch: half of them would be guessed wrong.
- * Returns how many edges there are, an even number. */
-static int32_t edges(Bag *bag, const uint8_t *data, int64_t size) {
-    uint64_t low = 0, high = 0, inside = 0;
-    int32_t found = 0;
-    for (int64_t at = 0; at < size; at++) {
-        uint64_t more = HIGH[data[at]];
-        low += LOW[data[at]];
-        high += more;
-        bag->edges[found] = (uint16_t)at;
-        found += (more ^ inside) >= IN_WORD;
-        inside = more & IN_WORD;
-    }
-    bag->edges[found] = (uint16_t)size;
-    bag->counts = counts_of(low, high);
+    bag->edges[found] = (uint16_t)end;
     return found + (found & 1);
 }
 
-static uint32_t four(uint32_t rest) {
-    return CRC[3][rest & 255] ^ CRC[2][rest >> 8 & 255] ^ CRC[1][rest >> 16 & 255] ^
-           CRC[0][rest >> 24];
+static void hashed(Bag *bag) {
+    uint32_t before = 0;
+    for (int32_t i = 0; i < bag->words; i++) {
+        const uint8_t *at = bag->text + bag->edges[2 * i];
+        uint32_t left = (uint32_t)(bag->edges[2 * i + 1] - bag->edges[2 * i]);
+        /* The hash of a word; and of the pair, which goes on from that of the word before: both
+         * add the same bytes, to states that differ by `before`. */
+        uint32_t own = ~0u, apart = before;
+        for (; left > 8; left -= 8, at += 8) {
+            own = added(eight(at), 8) ^ moved(own, 8);
+            apart = moved(apart, 8);
+        }
+        own = added(eight(at), left) ^ moved(own, left);
+        before = ~own;
+        bag->word[i] = (uint16_t)before;
+        bag->pair[i] = (uint16_t)(before ^ moved(apart, left));
+    }
 }
 
-static void bagged(Bag *bag, const Model *model, const uint8_t *data, int64_t size) {
-    int32_t count = edges(bag, data, size);
-    uint32_t before = 0;
-    memset(bag, 0, offsetof(Bag, counts));
-    memset(bag->word_seen, 0, sizeof bag->word_seen);
-    memset(bag->seen, 0, sizeof bag->seen);
-    for (int32_t edge = 0; edge < count; edge += 2) {
-        const uint8_t *at = data + bag->edges[edge], *end = data + bag->edges[edge + 1];
-        /* The hash of a word, and of the pair, which goes on from that of the word before. */
-        uint32_t own = ~0u, pair = ~before;
-        for (; end - at >= 4; at += 4) {
-            uint32_t next = (uint32_t)at[0] | (uint32_t)at[1] << 8 | (uint32_t)at[2] << 16 |
-                            (uint32_t)at[3] << 24;
-            own = four(own ^ next);
-            pair = four(pair ^ next);
-        }
-        for (; at < end; at++) {
-            own = (own >> 8) ^ CRC[0][(own ^ *at) & 255];
-            pair = (pair >> 8) ^ CRC[0][(pair ^ *at) & 255];
-        }
-        before = ~own;
-        if (edge) count_bucket(bag, model, ~pair & (BUCKETS - 1));
-        count_word(bag, model, before & (BUCKETS - 1));
+/* One if the bucket is new to the bag, else zero. */
+static int32_t count_bucket(Bag *bag, const Model *model, uint32_t bucket) {
+    uint64_t *slot = &bag->seen[bucket >> 6];
+    int32_t fresh = (int32_t)(~*slot >> (bucket & 63) & 1);
+    *slot |= 1ull << (bucket & 63);
+    bag->weak += model->tables[2 * bucket] * fresh;
+    bag->strong += model->tables[2 * bucket + 1] * fresh;
+    return fresh;
+}
+
+static int32_t count_words(Bag *bag, const Model *model, int32_t at, int32_t end) {
+    int32_t distinct = 0, known = 0;
+    int64_t common = 0;
+    for (; at < end; at++) {
+        int32_t fresh = count_bucket(bag, model, bag->word[at]), of = model->words[bag->word[at]];
+        distinct += fresh;
+        known += of >> 7 & fresh;
+        common += (of & 127) * fresh;
     }
+    bag->known += known;
+    bag->common += common;
+    return distinct;
+}
+
+/* Words first, those of the options before the others; then pairs whose bucket no word has. */
+static void bagged(Bag *bag, const Model *model, int64_t size, int64_t stem, int64_t options) {
+    int32_t first = edges(bag, &bag->stem, 0, stem, 0) / 2, pairs = 0;
+    bag->words = edges(bag, &bag->options, options, size, 2 * first) / 2;
+    hashed(bag);
+    bag->option_words = bag->words - first;
+    bag->option_distinct = count_words(bag, model, first, bag->words);
+    bag->distinct = bag->option_distinct + count_words(bag, model, 0, first);
+    for (int32_t i = 1; i < bag->words; i++) pairs += count_bucket(bag, model, bag->pair[i]);
+    bag->buckets = bag->distinct + pairs;
 }
 
 /* The first place of `what`, by its byte number `rare`: the search for one byte is fast. */
@@ -187,46 +207,36 @@ static int has(const uint8_t *data, int64_t size, const char *what, int64_t rare
     return size > 0 && find(data, size, what, rare) != NULL;
 }
 
-static int64_t sentences(const uint8_t *data, int64_t size) {
-    int64_t found = 0;
-    const uint8_t *end = data + size;
-    for (const uint8_t *at = data; (at = find(at, end - at, ". ", 0)) != NULL; at += 2) found++;
-    return found;
+/* How much the lengths of lines differ: their standard deviation, as a logarithm. */
+static double spread(const uint8_t *at, int64_t size, int64_t lines) {
+    const uint8_t *end = at + size;
+    int64_t squares = 0, total = size - (lines - 1);
+    while (at <= end) {
+        const uint8_t *stop = at < end ? memchr(at, '\n', (size_t)(end - at)) : NULL;
+        if (stop == NULL) stop = end;
+        squares += (stop - at) * (stop - at);
+        at = stop + 1;
+    }
+    return log(sqrt((double)(lines * squares - total * total)) / (double)lines + 1.0);
 }
 
-static void shaped(Found *found, const Bag *bag, const uint8_t *data, int64_t bytes) {
-    const uint8_t *cut = find(data, bytes, "\na. ", 0);
-    int64_t stem = cut ? cut - data : bytes, begin = cut ? stem + 4 : bytes;
-    const uint8_t *options = data + begin;
-    int64_t rest = bytes - begin;
-    Counts second = counted(options, rest), all = bag->counts;
-    uint64_t choices = rest ? second.lines + 1 : 0;
+static void shaped(Found *found, const Bag *bag, int64_t bytes, int64_t stem, int64_t begin) {
+    const uint32_t *in_stem = bag->stem.of, *in_options = bag->options.of;
+    int64_t rest = bytes - begin, lines = in_options[LINES] + 1;
     double size = (double)(bytes + 1), count = (double)(bag->words ? bag->words : 1);
-    double *out = found->inputs + 2;
+    double *out = found->inputs + BASE;
     found->words = bag->words;
     found->buckets = bag->buckets;
     found->distinct = (double)bag->distinct / count;
     found->known = bag->distinct ? (double)bag->known / (double)bag->distinct : 0.0;
-    found->wide = bytes ? (double)all.high / (double)bytes : 0.0;
-    *out++ = log(size);
+    found->wide = bytes ? (double)(in_stem[HIGH] + in_options[HIGH]) / (double)bytes : 0.0;
+    *out++ = (double)bag->option_distinct / (double)(bag->option_words + 1);
+    *out++ = rest ? spread(bag->text + begin, rest, lines) : 0.0;
+    *out++ = rest && in_options[LETTERS] < lines ? 1.0 : 0.0;
+    *out++ = (double)(in_stem[DIGITS] + in_options[DIGITS]) / size;
+    *out++ = has(bag->text, stem, "which of the following", 0);
+    *out++ = (double)(in_stem[SYMBOLS] + in_options[SYMBOLS]) / size;
     *out++ = log((double)(stem + 1));
-    *out++ = choices ? log((double)rest / (double)choices) : 0.0;
-    *out++ = (double)choices;
-    *out++ = (double)all.digits / size;
-    *out++ = (double)second.digits / (double)(rest + 1);
-    *out++ = (double)all.math / size;
-    *out++ = (double)all.brackets / size;
-    *out++ = (double)all.letters / count;
-    *out++ = found->distinct;
-    *out++ = log((double)(sentences(data, stem) + 1));
-    *out++ = log((double)(all.lines + 1));
-    *out++ = has(data, stem, "__", 0);
-    *out++ = has(data, stem, "?", 0);
-    *out++ = has(data, stem, "except", 1) || has(data, stem, " not ", 1) ||
-             has(data, stem, " least ", 1);
-    *out++ = has(data, stem, "statement", 6);
-    *out++ = has(options, rest, "all of the", 5) || has(options, rest, "none of", 6);
-    *out++ = all.latex ? 1.0 : 0.0;
 }
 
 static double along(const int64_t *row, const int64_t *z, int32_t size) {
@@ -240,12 +250,13 @@ static void scored(Found *found, const Model *model, const Bag *bag) {
     double z[INPUTS], distance = 0.0, norm = bag->buckets ? sqrt((double)bag->buckets) : 1.0;
     found->inputs[0] = (double)bag->weak * model->scales[0] / norm + model->offsets[0];
     found->inputs[1] = (double)bag->strong * model->scales[1] / norm + model->offsets[1];
+    found->inputs[2] = bag->distinct ? (double)bag->common / (double)bag->distinct : 0.0;
     for (int32_t i = 0; i < model->inputs; i++) {
         z[i] = (found->inputs[i] - model->centre[i]) * model->inverse[i];
         /* As Python compares: what is no number is clipped to the top. */
         whole[i] = (int64_t)(z[i] < TOP ? (z[i] > -TOP ? z[i] : -TOP) : TOP);
     }
-    for (int32_t i = 2; i < 2 + TEXT; i++) distance += z[i] * z[i];
+    for (int32_t i = BASE; i < BASE + TEXT; i++) distance += z[i] * z[i];
     found->distance = distance * (1.0 / (UNIT * UNIT));
     double gain = model->intercept + along(model->rows[0], whole, model->inputs);
     for (int32_t r = 1; r < model->rows_used; r++) {
@@ -261,9 +272,14 @@ int32_t domicile_measure(const Model *model, const char *data, int64_t size, con
                          Found *found) {
     Bag bag;
     if (size < 0 || size > LONGEST) return -1;
-    bagged(&bag, model, (const uint8_t *)data, size);
-    shaped(found, &bag, (const uint8_t *)data, size);
-    for (int i = 0; i < STRUCTURE - TEXT; i++) found->inputs[2 + TEXT + i] = calls[i];
+    memset(&bag, 0, offsetof(Bag, text));
+    memcpy(bag.text, data, (size_t)size);
+    memset(bag.text + size, 0, 8);
+    const uint8_t *cut = find(bag.text, size, "\na. ", 0);
+    int64_t stem = cut ? cut - bag.text : size, options = cut ? stem + 4 : size;
+    bagged(&bag, model, size, stem, options);
+    shaped(found, &bag, size, stem, options);
+    for (int i = 0; i < STRUCTURE - TEXT; i++) found->inputs[BASE + TEXT + i] = calls[i];
     scored(found, model, &bag);
     return 0;
 }

@@ -12,29 +12,32 @@ import hashlib
 import platform
 from dataclasses import dataclass
 from pathlib import Path
+from struct import Struct
 from typing import Final
 
 from classifiers.difficulty.artifact import PairModel, Tables
 from classifiers.difficulty.features import BUCKETS, PLAIN, STRUCTURE, calls_of, read
 from classifiers.difficulty.gate import Measured
-from classifiers.difficulty.head import Whole
+from classifiers.difficulty.head import BASE, Whole
 from classifiers.view import PromptView
 
 SOURCE: Final = Path(__file__).with_name("compiled.c")
 FLAGS: Final = ("-O3", "-fPIC", "-shared", "-ffp-contract=off")
 """Flags for the compiler: no fused multiply-add, which would round differently."""
-INPUTS: Final = 2 + len(STRUCTURE)
+INPUTS: Final = BASE + len(STRUCTURE)
 ROWS: Final = 9
 _Inputs = ctypes.c_double * INPUTS
 _Calls = ctypes.c_double * 4
 _NO_CALLS: Final = _Calls()
 _Pairs = ctypes.c_byte * (2 * BUCKETS)
 _SIZES: Final = 100_000
+_FIRST: Final = Struct("6d").unpack_from
+"""The first fields of `Found`: reading them one by one takes three times as long."""
 
 
 class _Model(ctypes.Structure):
     _fields_ = (
-        ("tables", ctypes.c_void_p), ("known", ctypes.c_void_p),
+        ("tables", ctypes.c_void_p), ("words", ctypes.c_void_p),
         ("scales", ctypes.c_double * 2), ("offsets", ctypes.c_double * 2),
         ("intercept", ctypes.c_double), ("centre", _Inputs), ("inverse", _Inputs),
         ("rows", ctypes.c_int64 * INPUTS * ROWS), ("squares", ctypes.c_double * ROWS),
@@ -48,8 +51,7 @@ class Found(ctypes.Structure):
     _fields_ = (
         ("gain", ctypes.c_double), ("distance", ctypes.c_double), ("known", ctypes.c_double),
         ("wide", ctypes.c_double), ("distinct", ctypes.c_double),
-        ("inputs", _Inputs),
-        ("words", ctypes.c_int32), ("buckets", ctypes.c_int32),
+        ("words", ctypes.c_double), ("buckets", ctypes.c_double), ("inputs", _Inputs),
     )  # fmt: skip
 
 
@@ -101,9 +103,11 @@ class Library:
     path: Path
     entry: ctypes._NamedFuncPointer
 
-    def scorer(self, model: PairModel, tables: Tables, head: Whole) -> CompiledScorer | None:
+    def scorer(
+        self, model: PairModel, tables: Tables, common: bytes, head: Whole
+    ) -> CompiledScorer | None:
         """A scorer of one pair; `None` for a head of more rows than the library has room for."""
-        return CompiledScorer(self, model, tables, head) if len(head.rows) <= ROWS else None
+        return CompiledScorer(self, model, tables, common, head) if len(head.rows) <= ROWS else None
 
 
 class CompiledScorer:
@@ -111,17 +115,20 @@ class CompiledScorer:
 
     __slots__ = ("_at", "_entry", "_held")
 
-    def __init__(self, library: Library, model: PairModel, tables: Tables, head: Whole) -> None:
+    def __init__(
+        self, library: Library, model: PairModel, tables: Tables, common: bytes, head: Whole
+    ) -> None:
         both = bytearray(2 * BUCKETS)
         both[0::2], both[1::2] = tables.weak, tables.strong
         pairs = _Pairs.from_buffer(both)
-        known = ctypes.create_string_buffer(tables.known, BUCKETS)
+        marks = (level | known << 7 for level, known in zip(common, tables.known, strict=True))
+        words = ctypes.create_string_buffer(bytes(marks), BUCKETS)
         filled = _filled(model, head)
-        filled.tables, filled.known = ctypes.addressof(pairs), ctypes.addressof(known)
+        filled.tables, filled.words = ctypes.addressof(pairs), ctypes.addressof(words)
         self._entry = library.entry
         self._at = ctypes.byref(filled)
         # The struct holds plain addresses, which keep nothing alive.
-        self._held = (filled, pairs, known, library)
+        self._held = (filled, pairs, words, library)
 
     def found(self, view: PromptView) -> Found:
         """All that the library says of a view."""
@@ -132,11 +139,8 @@ class CompiledScorer:
         """The same as `Scorer.measure` of the view's features, to the last bit."""
         data, cut = read(view)
         calls = calls_of(view)
-        found = self._call(data, calls)
-        return Measured(
-            found.gain, found.distance, found.known, found.wide, found.distinct, found.words,
-            cut, calls,
-        )  # fmt: skip
+        gain, distance, known, wide, distinct, words = _FIRST(self._call(data, calls))
+        return Measured(gain, distance, known, wide, distinct, int(words), cut, calls)
 
     def _call(self, data: bytes, calls: tuple[float, float, float, float]) -> Found:
         found = Found()

@@ -102,16 +102,17 @@ def report(scores: Scores, gain: Vector, draws: int = DRAWS, seed: int = 0) -> R
     )  # fmt: skip
 
 
-def as_artifact(trained: Trained, name: str = "local") -> Artifact:
+def as_artifact(trained: Trained, common: bytes, name: str = "local") -> Artifact:
     """An artifact that holds one trained pair."""
     key = trained.model.name
-    return Artifact(name, {}, {key: trained.model}, {key: trained.tables})
+    return Artifact(name, {}, {key: trained.model}, {key: trained.tables}, common)
 
 
-def fit_and_score(train: Sequence[Example], test: Sequence[Example]) -> Scores:
+def fit_and_score(train: Sequence[Example], test: Sequence[Example], common: bytes) -> Scores:
     """Train on some rows of one pair and score others of the same pair."""
     first = train[0]
-    return score(as_artifact(train_pair(train, first.weak, first.strong)), test)
+    trained = train_pair(train, first.weak, first.strong, common)
+    return score(as_artifact(trained, common), test)
 
 
 def fold(example: Example) -> int:
@@ -120,8 +121,7 @@ def fold(example: Example) -> int:
 
 
 def cross_validated(
-    examples: Sequence[Example],
-    fit: Callable[[Sequence[Example], Sequence[Example]], Scores] = fit_and_score,
+    examples: Sequence[Example], fit: Callable[[Sequence[Example], Sequence[Example]], Scores]
 ) -> Scores:
     """Scores by grouped 5-fold: each row by a model trained without its fold."""
     folds = np.array([fold(e) for e in examples])

@@ -8,9 +8,8 @@ the first `HEAD` and the last `TAIL` characters are read, and `cut` says so.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import repeat
-from math import log
-from operator import and_
+from math import log, sqrt
+from operator import mul
 from typing import Final
 from zlib import crc32
 
@@ -28,16 +27,14 @@ _WORDS: Final = bytes(
     for byte in range(256)
 )
 _DIGITS: Final = b"0123456789"
-_MATH: Final = b"=+^*/\\$<>|"
-_BRACKETS: Final = b"()[]{}"
+_SYMBOLS: Final = b"=+^*/\\$<>|()[]{}"
 _LETTERS: Final = bytes(range(97, 123)) + bytes(range(128, 256))
 _ASCII: Final = bytes(range(128))
 
 # Order is part of the artifact format. The last four are of the call, not of the text.
 STRUCTURE: Final = (
-    "length", "stem", "options_mean", "options", "digits", "options_digits", "math", "brackets",
-    "word_length", "distinct", "sentences", "lines", "blank", "asks", "negated", "statement",
-    "all_of", "latex", "turns", "tools", "json_schema", "system",
+    "options_distinct", "options_spread", "options_numeric", "digits", "which", "symbols", "stem",
+    "turns", "tools", "json_schema", "system",
 )  # fmt: skip
 CALLS: Final = STRUCTURE[-4:]
 TEXT: Final = len(STRUCTURE) - len(CALLS)
@@ -69,12 +66,15 @@ class Features:
 
 
 def read(view: PromptView) -> tuple[bytes, bool]:
-    """The bytes of the question of `view` (its last user text) that count, and if it was cut."""
+    """The bytes of the question of `view` (its last user text) that count, and if it was cut.
+
+    Capital letters become small ones in ASCII only: all others would double the time of a text.
+    """
     text = view.question
     cut = len(text) > HEAD + TAIL
     if cut:
         text = text[:HEAD] + "\n" + text[-TAIL:]
-    return text.lower().encode("utf-8", "surrogatepass"), cut
+    return text.encode("utf-8", "surrogatepass").lower(), cut
 
 
 def calls_of(view: PromptView) -> tuple[float, float, float, float]:
@@ -92,35 +92,40 @@ def calls_of(view: PromptView) -> tuple[float, float, float, float]:
 def extract(view: PromptView) -> Features:
     """Features of the question of `view` and of the shape of the call."""
     data, cut = read(view)
-    tokens = data.translate(_WORDS).split()
+    stem, mark, options = data.partition(b"\na. ")
+    tokens = stem.translate(_WORDS).split()
     hashes = list(map(crc32, tokens))
-    words = set(map(and_, hashes, repeat(_MASK)))
-    pairs = set(map(and_, map(crc32, tokens[1:], hashes), repeat(_MASK)))
+    words = {one & _MASK for one in hashes}
+    of_options = 0.0
+    if mark:
+        second = options.translate(_WORDS).split()
+        more = list(map(crc32, second))
+        own = {one & _MASK for one in more}
+        of_options = len(own) / (len(second) + 1)
+        words |= own
+        tokens += second
+        hashes += more
+    pairs = {crc32(token, before) & _MASK for token, before in zip(tokens[1:], hashes)}  # noqa: B905
     pairs -= words
     count = len(tokens)
-    distinct = len(words) / (count or 1)
-    structure = _structure(data, count or 1, distinct) + calls_of(view)
+    structure = (of_options, *_structure(data, stem, options), *calls_of(view))
     wide = 0.0 if data.isascii() else len(data.translate(None, _ASCII)) / len(data)
-    return Features(words, pairs, count, structure, wide, distinct, cut)
+    return Features(words, pairs, count, structure, wide, len(words) / (count or 1), cut)
 
 
-def _structure(data: bytes, count: int, distinct: float) -> tuple[float, ...]:
-    size = len(data) + 1
-    stem, _, options = data.partition(b"\na. ")
-    lines = data.count(b"\n")
-    choices = options.count(b"\n") + 1 if options else 0
-    digits = size - 1 - len(data.translate(None, _DIGITS))
-    letters = size - 1 - len(data.translate(None, _LETTERS))
-    option_digits = len(options) - len(options.translate(None, _DIGITS))
+def _structure(data: bytes, stem: bytes, options: bytes) -> tuple[float, ...]:
+    """The fields of the text after the first. Options are lines, each but the first with a letter
+    before it: they are numeric when there are no other letters in them."""
+    size = len(data)
+    spread = numeric = 0.0
+    if options:
+        sizes = list(map(len, options.split(b"\n")))
+        lines, total = len(sizes), sum(sizes)
+        spread = log(sqrt(lines * sum(map(mul, sizes, sizes)) - total * total) / lines + 1.0)
+        if len(options) - len(options.translate(None, _LETTERS)) < lines:
+            numeric = 1.0
     return (
-        log(size), log(len(stem) + 1), log(len(options) / choices) if choices else 0.0,
-        float(choices), digits / size, option_digits / (len(options) + 1),
-        (size - 1 - len(data.translate(None, _MATH))) / size,
-        (size - 1 - len(data.translate(None, _BRACKETS))) / size,
-        letters / count, distinct, log(stem.count(b". ") + 1), log(lines + 1),
-        1.0 if b"__" in stem else 0.0, 1.0 if b"?" in stem else 0.0,
-        1.0 if b" not " in stem or b"except" in stem or b" least " in stem else 0.0,
-        1.0 if b"statement" in stem else 0.0,
-        1.0 if b"all of the" in options or b"none of" in options else 0.0,
-        1.0 if b"\\" in data or b"$" in data else 0.0,
+        spread, numeric, (size - len(data.translate(None, _DIGITS))) / (size + 1),
+        1.0 if b"which of the following" in stem else 0.0,
+        (size - len(data.translate(None, _SYMBOLS))) / (size + 1), log(len(stem) + 1),
     )  # fmt: skip

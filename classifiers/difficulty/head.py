@@ -10,6 +10,8 @@ from typing import Final, NamedTuple
 from classifiers.difficulty.artifact import Head
 from classifiers.difficulty.features import TEXT
 
+BASE: Final = 3
+"""Inputs before the structure: predicted quality of weak and of strong, and `common`."""
 CLIP: Final = 3.0
 UNIT: Final = 1 << 20
 """A z-score of one, as an integer."""
@@ -37,7 +39,7 @@ def whole(head: Head) -> Whole:
     """The head in whole numbers. Raises ValueError for weights that are none, or too large."""
     # The text's structure always stays: the gate measures its distance.
     last = max(
-        [2 + TEXT, *(1 + i for i, w in enumerate(head.linear) if w)]
+        [BASE + TEXT, *(1 + i for i, w in enumerate(head.linear) if w)]
         + [1 + i for one in head.directions for i, w in enumerate(one) if w]
     )
     rows = tuple(one[:last] for one in (head.linear, *head.directions))

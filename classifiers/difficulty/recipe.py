@@ -15,7 +15,7 @@ import numpy as np
 import scipy
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-from classifiers.difficulty import curves, evaluation
+from classifiers.difficulty import commonness, curves, evaluation
 from classifiers.difficulty.artifact import ANY, Artifact, PairModel, Tables
 from classifiers.difficulty.dataset import Example
 from classifiers.difficulty.training import TooFewRows, Trained, train_any, train_pair
@@ -46,10 +46,12 @@ def build(
     prior: bool = False,
     tell: Callable[[str], None] = lambda _: None,
     held: Sequence[Example] = (),
+    common: bytes | None = None,
 ) -> Artifact:
     """Train all pairs with MIN_PAIR rows and more, and the model of any pair.
 
     `held`: rows kept back from training, which the card then holds measurements of.
+    `common`: how common words are; counted over the examples if not given.
     `prior`: the artifact is to be shipped, so forbidden sources are refused and licences listed.
     `tell` is called with each pair before its training. Raises TooFewRows, ForbiddenSource.
     """
@@ -57,7 +59,8 @@ def build(
         _permitted(examples)
     # More threads add in another order, and the last digit would change from run to run.
     with threadpool_limits(limits=1):
-        artifact = _build(examples, name, prior, tell)
+        levels = commonness.counted(e.features for e in examples) if common is None else common
+        artifact = _build(examples, name, prior, tell, levels)
         measured = {"held": {pair: _measured(artifact, rows) for pair, rows in _by_pair(held)}}
         return replace(artifact, card={**artifact.card, **measured}) if held else artifact
 
@@ -83,20 +86,24 @@ def _measured(artifact: Artifact, held: Sequence[Example]) -> dict[str, object]:
 
 
 def _build(
-    examples: Sequence[Example], name: str, prior: bool, tell: Callable[[str], None]
+    examples: Sequence[Example],
+    name: str,
+    prior: bool,
+    tell: Callable[[str], None],
+    common: bytes,
 ) -> Artifact:
     trained: dict[str, Trained] = {}
     for pair, rows in _by_pair(examples):
         if len(rows) >= MIN_PAIR:
             tell(pair)
-            trained[pair] = train_pair(rows, rows[0].weak, rows[0].strong)
+            trained[pair] = train_pair(rows, rows[0].weak, rows[0].strong, common)
     if not trained:
         raise TooFewRows(f"no pair has {MIN_PAIR} rows; collect more outcomes")
     tell(ANY)
-    trained[ANY] = train_any(examples)
+    trained[ANY] = train_any(examples, common)
     pairs: dict[str, PairModel] = {key: one.model for key, one in trained.items()}
     tables: dict[str, Tables] = {key: one.tables for key, one in trained.items()}
-    return Artifact(name, facts(examples, trained, prior), pairs, tables)
+    return Artifact(name, facts(examples, trained, prior), pairs, tables, common)
 
 
 def facts(

@@ -19,11 +19,15 @@ from classifiers.difficulty.artifact import ANY, Artifact, PairModel, Tables
 from classifiers.difficulty.compiled import Library, load
 from classifiers.difficulty.features import TEXT, Features, extract
 from classifiers.difficulty.gate import Gate, Measured
-from classifiers.difficulty.head import CLIP, UNIT, WEIGHT, whole
+from classifiers.difficulty.head import BASE, CLIP, UNIT, WEIGHT, whole
 from classifiers.view import PromptView
 
-_SHIFT: Final = 20
+# Sums of up to 1,201 buckets in one number of 63 bits: weak, strong, known, common.
+_SHIFT: Final = 19
 _LOW: Final = (1 << _SHIFT) - 1
+_KNOWN: Final = 2 * _SHIFT
+_COMMON: Final = _KNOWN + 10
+_KNOWN_LOW: Final = (1 << 10) - 1
 _LANE: Final = 64
 _HALF: Final = 1 << (_LANE - 1)
 _DOWN: Final = 1.0 / (UNIT * WEIGHT)
@@ -52,12 +56,12 @@ class Scorer:
 
     __slots__ = ("_head", "_lanes", "_model", "_packed", "_start", "_table")
 
-    def __init__(self, model: PairModel, tables: Tables) -> None:
-        # One lookup serves three sums: 20 bits each, bytes shifted to be positive.
-        columns = tables.weak.translate(_OFFSET), tables.strong.translate(_OFFSET), tables.known
+    def __init__(self, model: PairModel, tables: Tables, common: bytes) -> None:
+        # One lookup serves four sums; signed bytes are shifted to be positive.
+        weak, strong = tables.weak.translate(_OFFSET), tables.strong.translate(_OFFSET)
         self._table = [
-            weak | strong << _SHIFT | known << 2 * _SHIFT
-            for weak, strong, known in zip(*columns, strict=True)
+            w | s << _SHIFT | known << _KNOWN | level << _COMMON
+            for w, s, known, level in zip(weak, strong, tables.known, common, strict=True)
         ]
         self._model = model
         self._head = head = whole(model.head)
@@ -74,24 +78,25 @@ class Scorer:
         """What the gate and the score need."""
         base, known = self.base(features)
         standard = self.standard(base + features.structure)
-        text = standard[2 : 2 + TEXT]
+        text = standard[BASE : BASE + TEXT]
         return Measured(
             self.gain(standard), reduce(add, map(mul, text, text)) * _SQUARE, known, features.wide,
             features.distinct, features.count, features.cut, features.structure[TEXT:],
         )  # fmt: skip
 
-    def base(self, features: Features) -> tuple[tuple[float, float], float]:
-        """Predicted quality of the weak and the strong model; the share of known words."""
+    def base(self, features: Features) -> tuple[tuple[float, float, float], float]:
+        """Predicted quality of both models and how common words are; the share of known words."""
         words, pairs = features.words, features.pairs
         size = len(words) + len(pairs)
         found = sum(map(self._table.__getitem__, words))
         total = found + sum(map(self._table.__getitem__, pairs))
-        norm = sqrt(size) if size else 1.0
+        norm, distinct = sqrt(size) if size else 1.0, len(words) or 1
         model = self._model
         return (
             ((total & _LOW) - 128 * size) * model.scales[0] / norm + model.offsets[0],
             ((total >> _SHIFT & _LOW) - 128 * size) * model.scales[1] / norm + model.offsets[1],
-        ), (found >> 2 * _SHIFT) / len(words) if words else 0.0
+            (found >> _COMMON) / distinct,
+        ), (found >> _KNOWN & _KNOWN_LOW) / distinct
 
     def standard(self, inputs: tuple[float, ...]) -> list[float]:
         """z-scores of the inputs times UNIT, not clipped: base heads first, then structure."""
@@ -129,6 +134,7 @@ class Difficulty:
     """
 
     __slots__ = (
+        "_common",
         "_compiled",
         "_gate",
         "_knots",
@@ -144,23 +150,29 @@ class Difficulty:
     ) -> None:
         name = f"{weak}:{strong}"
         model = artifact.pairs[name if name in artifact.pairs else ANY]
-        self._fill(model, artifact.tables[model.name], artifact.version(), library)
+        tables = artifact.tables[model.name]
+        self._fill(model, tables, artifact.common, artifact.version(), library)
 
     def _fill(
-        self, model: PairModel, tables: Tables, version: str, library: Library | None
+        self,
+        model: PairModel,
+        tables: Tables,
+        common: bytes,
+        version: str,
+        library: Library | None,
     ) -> None:
         self.model, self.version = model, version
-        self._tables, self._library = tables, library
+        self._tables, self._common, self._library = tables, common, library
         self._knots = [x for x, _ in model.knots], [y for _, y in model.knots]
-        self._scorer = Scorer(model, tables)
+        self._scorer = Scorer(model, tables, common)
         self._gate = Gate(model.envelope)
         head = whole(model.head)
-        self._compiled = None if library is None else library.scorer(model, tables, head)
+        self._compiled = None if library is None else library.scorer(model, tables, common, head)
 
     def __reduce__(self) -> tuple[object, tuple[object, ...]]:
         """Made anew in another process: a library's addresses mean nothing there."""
         path = None if self._library is None else self._library.path
-        return _again, (self.model, self._tables, self.version, path)
+        return _again, (self.model, self._tables, self._common, self.version, path)
 
     @property
     def own(self) -> bool:
@@ -188,9 +200,12 @@ class Difficulty:
         )
 
 
-def _again(model: PairModel, tables: Tables, version: str, path: Path | None) -> Difficulty:
+def _again(
+    model: PairModel, tables: Tables, common: bytes, version: str, path: Path | None
+) -> Difficulty:
     made = Difficulty.__new__(Difficulty)
-    made._fill(model, tables, version, None if path is None else load(path))  # noqa: SLF001
+    library = None if path is None else load(path)
+    made._fill(model, tables, common, version, library)  # noqa: SLF001
     return made
 
 

@@ -17,13 +17,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from classifiers.difficulty import ridge
+from classifiers.difficulty import commonness, ridge
 from classifiers.difficulty.artifact import ANY, Envelope, Head, PairModel, Tables
 from classifiers.difficulty.calibration import platt_knots
 from classifiers.difficulty.curves import floor_points
 from classifiers.difficulty.dataset import Example
 from classifiers.difficulty.features import BUCKETS, STRUCTURE, TEXT
-from classifiers.difficulty.head import CLIP
+from classifiers.difficulty.head import BASE, CLIP
 
 Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]
@@ -32,7 +32,9 @@ RANK: Final = 6
 PENALTIES: Final = (100.0, 300.0, 1000.0, 3000.0, 10000.0)
 MANY: Final = 3000
 _DIGITS: Final = 9
-_STEM: Final = 2 + STRUCTURE.index("stem")
+_STEM: Final = BASE + STRUCTURE.index("stem")
+_MORE: Final = (_STEM, BASE + STRUCTURE.index("symbols"))
+"""Inputs that count only for a pair whose rows they help to predict."""
 
 
 class TooFewRows(Exception):
@@ -53,7 +55,7 @@ def fold_of(group: str, salt: str = "fold-v1:", folds: int = FOLDS) -> int:
     return crc32((salt + group).encode()) % folds
 
 
-def train_pair(examples: Sequence[Example], weak: str, strong: str) -> Trained:
+def train_pair(examples: Sequence[Example], weak: str, strong: str, common: bytes) -> Trained:
     """Train the model of one pair. Raises TooFewRows below 50 rows, or without any gain."""
     _enough(examples)
     y = _outcomes(examples)
@@ -62,11 +64,13 @@ def train_pair(examples: Sequence[Example], weak: str, strong: str) -> Trained:
     base = _out_of_fold(x, y, [fold_of(e.group) for e in examples], penalty)
     weights, means = ridge.fit(x, y, penalty)
     square = 0.5 if len(examples) >= MANY else 0.3
-    return _assembled(examples, (weak, strong), np.hstack([base, _structure(examples)]), y,
-                      _quantised(weights), means, square)  # fmt: skip
+    inputs = np.hstack([base, _structure(examples, common)])
+    few = [i for i in range(inputs.shape[1]) if i not in _MORE]
+    return _assembled(examples, (weak, strong), inputs, y, _quantised(weights), means, square,
+                      (few, range(inputs.shape[1])))  # fmt: skip
 
 
-def train_any(examples: Sequence[Example]) -> Trained:
+def train_any(examples: Sequence[Example], common: bytes) -> Trained:
     """The model for pairs without their own: longer questions gain more, nothing else.
 
     Words learned from one pair order the prompts of another no better than chance, or worse
@@ -78,9 +82,9 @@ def train_any(examples: Sequence[Example]) -> Trained:
     overall = y.mean(axis=0)
     for source in sorted(set(sources)):
         y[sources == source] += overall - y[sources == source].mean(axis=0)
-    inputs = np.hstack([np.tile(overall, (len(y), 1)), _structure(examples)])
+    inputs = np.hstack([np.tile(overall, (len(y), 1)), _structure(examples, common)])
     empty = _quantised(np.zeros((BUCKETS, 2)))
-    return _assembled(examples, (ANY, ANY), inputs, y, empty, overall, 0.0, (_STEM,))
+    return _assembled(examples, (ANY, ANY), inputs, y, empty, overall, 0.0, ((_STEM,),))
 
 
 def _enough(examples: Sequence[Example]) -> None:
@@ -92,8 +96,10 @@ def _outcomes(examples: Sequence[Example]) -> Matrix:
     return np.array([(e.y_weak, e.y_strong) for e in examples])
 
 
-def _structure(examples: Sequence[Example]) -> Matrix:
-    return np.array([e.features.structure for e in examples])
+def _structure(examples: Sequence[Example], common: bytes) -> Matrix:
+    return np.array(
+        [(commonness.mean(common, e.features.words), *e.features.structure) for e in examples]
+    )
 
 
 def _assembled(
@@ -104,14 +110,16 @@ def _assembled(
     quantised: tuple[tuple[bytes, bytes], tuple[float, float]],
     means: Vector,
     square: float,
-    only: Sequence[int] = (),
+    choices: Sequence[Sequence[int]],
 ) -> Trained:
-    head, gains = _fit_head(inputs, y[:, 1] - y[:, 0], square, only)
+    gain = y[:, 1] - y[:, 0]
+    fits = [_fit_head(inputs, gain, square, only) for only in choices]
+    head, gains = min(fits, key=lambda fit: float(((gain - fit[1]) ** 2).mean()))
     true = np.array([e.y_strong - e.y_weak for e in examples])
     known = _known(examples, _common(examples))
     model = PairModel(
         pair[0], pair[1], len(examples), quantised[1], (_rounded(means[0]), _rounded(means[1])),
-        head, _envelope(examples, inputs[:, 2:], head), platt_knots(gains, true > 0),
+        head, _envelope(examples, inputs[:, BASE:], head), platt_knots(gains, true > 0),
         tuple(_rounded(q) for q in np.quantile(gains, np.linspace(0, 1, 101))),
         floor_points(gains, true),
     )  # fmt: skip
@@ -142,13 +150,12 @@ def _fit_head(
 ) -> tuple[Head, Vector]:
     """Ridge on z and `square` * products of z; the penalty by leave-one-out error.
 
-    `only`: the inputs that may count, all if empty. Also returns the left-out gains (rows,).
+    `only`: the inputs that may count. Also returns the left-out gains (rows,).
     """
     centre, spread = inputs.mean(axis=0), inputs.std(axis=0)
     spread[spread < 1e-9] = 1.0
     z = np.clip((inputs - centre) / spread, -CLIP, CLIP)
-    if only:
-        z[:, [i for i in range(z.shape[1]) if i not in only]] = 0.0
+    z[:, [i for i in range(z.shape[1]) if i not in only]] = 0.0
     left, right = np.triu_indices(z.shape[1])
     terms = np.hstack([z, square * z[:, left] * z[:, right]]) if square else z
     weights, loo = _leave_one_out(terms - terms.mean(axis=0), gain)
@@ -201,7 +208,7 @@ def _envelope(examples: Sequence[Example], structure: Matrix, head: Head) -> Env
     words = [sorted(e.features.words) for e in examples]
     known = [float(others[w].mean()) if w else 0.0 for w in words]
     distinct = [e.features.distinct for e in examples if e.features.count >= 20] or [0.0]
-    centre, spread = np.array(head.centre[2:]), np.array(head.spread[2:])
+    centre, spread = np.array(head.centre[BASE:]), np.array(head.spread[BASE:])
     distance = (((structure - centre) / spread)[:, :TEXT] ** 2).mean(axis=1)
     return Envelope(
         known=_rounded(float(np.quantile(known, 0.001))),

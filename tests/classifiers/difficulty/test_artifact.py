@@ -49,7 +49,7 @@ def test_a_short_or_long_file_is_refused(artifact: Artifact, cut: int) -> None:
 
 
 def test_features_of_another_version_are_refused(artifact: Artifact) -> None:
-    data = artifact.encode().replace(b'"latex"', b'"later"')
+    data = artifact.encode().replace(b'"which"', b'"witch"')
     with pytest.raises(ArtifactError, match="other features"):
         decode(data)
 

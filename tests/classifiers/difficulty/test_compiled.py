@@ -28,8 +28,8 @@ needs_compiler = pytest.mark.skipif(
     not any(map(shutil.which, COMPILERS)), reason=f"no C compiler here ({', '.join(COMPILERS)})"
 )
 WORDS = st.sampled_from(
-    ["the", "The", "not", " not ", "except", "least", "statement", "__", "_", "?", ". ", ".", "\n",
-     "\nA. ", "\na. ", "\nB. 7", "all of the", "None of", "$x$", "\\", "1", "42", "=", "(", "é",
+    ["the", "The", "not", "which of the following", "which of", "?", ". ", ".", "\n", "\n\n",
+     "\nA. ", "\na. ", "\nB. 7", "b. 12.5%", "$x$", "\\", "1", "42", "=", "(", "é",
      "É", "İ", "ß", "文", "\0", "\r\n", "\t", "\x1f", "\x85", "\u2028",
      "\ud800", "\U0001f600", "a" * 70]
 )  # fmt: skip
@@ -42,9 +42,9 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Library:
 
 def pair(artifact: Artifact, library: Library) -> tuple[Scorer, CompiledScorer]:
     model, tables = artifact.pairs["w:s"], artifact.tables["w:s"]
-    compiled_scorer = library.scorer(model, tables, whole(model.head))
+    compiled_scorer = library.scorer(model, tables, artifact.common, whole(model.head))
     assert compiled_scorer is not None
-    return Scorer(model, tables), compiled_scorer
+    return Scorer(model, tables, artifact.common), compiled_scorer
 
 
 def same(artifact: Artifact, library: Library, view: PromptView) -> None:
@@ -134,7 +134,7 @@ def test_a_head_it_has_no_room_for_is_scored_in_python(
     model, tables = artifact.pairs["w:s"], artifact.tables["w:s"]
     head = whole(model.head)
     wide = head._replace(rows=head.rows[:1] * (compiled.ROWS + 1))
-    assert library.scorer(model, tables, wide) is None
+    assert library.scorer(model, tables, artifact.common, wide) is None
 
 
 def test_without_a_library_python_serves_and_says_so(tmp_path: Path) -> None:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
 from classifiers.difficulty import evaluation
 from classifiers.difficulty.artifact import Artifact
 from classifiers.difficulty.dataset import Example
 from classifiers.difficulty.evaluation import Scores
+from classifiers.difficulty.features import BUCKETS
 
 
 def test_fresh_rows_are_ranked_and_calibrated(artifact: Artifact, fresh: list[Example]) -> None:
@@ -36,7 +39,8 @@ def test_a_draw_keeps_groups_whole_and_never_exceeds(examples: list[Example]) ->
 
 
 def test_grouped_folds_score_every_row_without_it(examples: list[Example]) -> None:
-    scores = evaluation.cross_validated(examples)
+    fit = partial(evaluation.fit_and_score, common=bytes(BUCKETS))
+    scores = evaluation.cross_validated(examples, fit)
     report = evaluation.report(scores, evaluation.gains(examples), draws=20)
     assert 0.6 < report.apgr.value < 0.95
 

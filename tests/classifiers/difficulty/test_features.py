@@ -6,6 +6,8 @@ import subprocess
 import sys
 from zlib import crc32
 
+import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -64,13 +66,17 @@ def test_long_text_is_read_at_both_ends_and_says_so() -> None:
 
 
 def test_structure_of_a_question_with_options() -> None:
-    found = structure("What is 2+2, not 3?\nA. 1\nB. 22\nC. all of the above\nD. 4")
-    assert found["options"] == 4
-    assert found["asks"] == found["negated"] == found["all_of"] == 1
-    assert found["statement"] == found["blank"] == found["latex"] == 0
+    found = structure("Which of the following is 2+2?\nA. one one\nB. 22\nC. one two")
+    assert found["options_distinct"] == 5 / 8, "one, b, 22, c and two of seven words"
+    assert found["options_spread"] == pytest.approx(np.log(np.std([7, 5, 10]) + 1))
+    assert found["which"] == 1
+    assert found["options_numeric"] == 0
     assert found["digits"] > 0
-    assert structure("plain words only")["options"] == 0
-    assert structure("let $x$ be")["latex"] == 1
+    assert found["symbols"] > 0
+    assert structure("How many?\nA. 1\nB. 2.5\nC. $30")["options_numeric"] == 1
+    plain = structure("plain words only")
+    assert plain["stem"] == pytest.approx(np.log(17))
+    assert {value for name, value in plain.items() if name != "stem"} == {0.0}
 
 
 def test_the_call_is_part_of_the_structure() -> None:

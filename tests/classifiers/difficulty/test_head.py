@@ -8,7 +8,7 @@ import pytest
 
 from classifiers.difficulty.artifact import Artifact
 from classifiers.difficulty.features import TEXT
-from classifiers.difficulty.head import HEAVIEST, UNIT, WEIGHT, whole
+from classifiers.difficulty.head import BASE, HEAVIEST, UNIT, WEIGHT, whole
 
 
 def test_weights_are_rounded_to_whole_numbers(artifact: Artifact) -> None:
@@ -24,7 +24,7 @@ def test_only_inputs_of_the_call_that_never_count_are_left_out(artifact: Artifac
     head = artifact.pairs["w:s"].head
     size = len(head.linear)
     none = replace(head, linear=(0.0,) * size, directions=(), weights=())
-    assert len(whole(none).centre) == 2 + TEXT
+    assert len(whole(none).centre) == BASE + TEXT
     last = replace(none, linear=(*none.linear[:-1], 0.1))
     assert len(whole(last).centre) == size
 

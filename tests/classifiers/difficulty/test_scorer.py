@@ -18,8 +18,8 @@ from classifiers.difficulty.scorer import Difficulty, Scorer, interpolate
 from classifiers.view import PromptView
 
 
-def reference(artifact: Artifact, example: Example) -> tuple[float, float, float]:
-    """Weak, strong and gain by numpy from the artifact's fields, as the format states them."""
+def reference(artifact: Artifact, example: Example) -> tuple[float, float, float, float]:
+    """Weak, strong, commonness and gain by numpy from the artifact's fields."""
     model, tables = artifact.pairs["w:s"], artifact.tables["w:s"]
     x = np.zeros(BUCKETS)
     x[sorted(example.features.buckets)] = 1 / math.sqrt(len(example.features.buckets))
@@ -30,19 +30,21 @@ def reference(artifact: Artifact, example: Example) -> tuple[float, float, float
         )
     ]
     head = model.head
+    levels = np.frombuffer(artifact.common, np.uint8)[sorted(example.features.words)]
+    base.append(float(levels.mean()))
     inputs = np.array([*base, *example.features.structure])
     z = np.clip((inputs - head.centre) / head.spread, -CLIP, CLIP)
     gain = head.intercept + z @ np.array(head.linear)
     gain += (np.array(head.directions) @ z) ** 2 @ np.array(head.weights)
-    return base[0], base[1], float(gain)
+    return base[0], base[1], base[2], float(gain)
 
 
 def test_equal_to_numpy_on_every_row(artifact: Artifact, examples: list[Example]) -> None:
-    scorer = Scorer(artifact.pairs["w:s"], artifact.tables["w:s"])
+    scorer = Scorer(artifact.pairs["w:s"], artifact.tables["w:s"], artifact.common)
     for example in examples:
-        weak, strong, gain = reference(artifact, example)
+        weak, strong, common, gain = reference(artifact, example)
         base, known = scorer.base(example.features)
-        assert base == pytest.approx((weak, strong), abs=1e-12)
+        assert base == pytest.approx((weak, strong, common), abs=1e-12)
         flags = [artifact.tables["w:s"].known[word] for word in example.features.words]
         assert known == sum(flags) / len(flags)
         # z-scores are whole numbers of 1 / UNIT.
