@@ -25,7 +25,8 @@ from pathlib import Path
 
 import uvloop
 
-from router.audit.entry import Entry, Interned, Joined, Json, keyed_digest
+from router.audit.entry import Entry, Interned, keyed_digest
+from router.audit.form import word
 from router.audit.log import AuditLog
 from router.audit.note import create_signing_key, read_public_key
 from router.audit.settings import LogSettings
@@ -35,7 +36,7 @@ from router.formed import Formed
 YEAR = 365 * 24 * 3600
 _CASES = 60  # distinct (tenant, attributes, policy) combinations in flight
 
-DIGEST = keyed_digest(b"k" * 32, b"prompt")
+DIGEST = word(keyed_digest(b"k" * 32, b"prompt"))
 
 
 def cases() -> list[Interned]:
@@ -86,24 +87,16 @@ class Told:
     def decision(self, number: int, now: float) -> Entry:
         """A decision; the keyed digests of text and user are not the log's to make."""
         case = self._known[number % _CASES]
-        body: dict[str, Json] = {"content": DIGEST, "plan": PLANS[number % 2], "user": DIGEST}
-        filled = self._formed.decision(body, case)
-        if filled is None:
-            raise SystemExit("the benchmark's decision is no usual one")
+        filled = self._formed.decision(case, DIGEST, PLANS[number % 2], DIGEST)
         return Entry("decision", f"{number:026d}", now, filled)
 
     def outcome(self, number: int, now: float) -> Entry:
         """The outcome of one answered attempt."""
-        at = number % 2
-        body: dict[str, Json] = {
-            "attempts": [Joined(ATTEMPTS[at], {"ms": number % 9000})],
-            "tokens": [number % 4000, number % 700],
-            "cost": number % 90_000,
-            "millis": number % 9000,
-        }
-        filled = self._formed.outcome(body, RAN[at])
-        if filled is None:
-            raise SystemExit("the benchmark's outcome is no usual one")
+        at, millis, cost = number % 2, number % 9000, number % 90_000
+        tokens = (number % 4000, number % 700)
+        filled = self._formed.outcome(
+            RAN[at], ATTEMPTS[at], (millis, millis), tokens, cost, estimated=False
+        )
         return Entry("outcome", f"{number:026d}", now, filled)
 
 

@@ -21,7 +21,7 @@ from typing import cast
 import httptools
 import uvloop
 
-from router.exchange import Headers, RequestHead
+from router.exchange import Headers, Lines, Prompt, RequestHead
 from router.opening import open_stream
 from router.readings import ModelName, SseDecoder, read_chat
 from router.relay import Pace, relay
@@ -83,7 +83,7 @@ def upstream(pipe: Connection) -> None:
     uvloop.run(main())
 
 
-class Sink:
+class Sink(Prompt):
     """An exchange that takes everything and keeps nothing."""
 
     head = RequestHead("POST", "/", b"", ())
@@ -92,6 +92,15 @@ class Sink:
 
     def on_gone(self, callback: Callable[[], None] | None) -> Callable[[], None] | None:
         return callback
+
+    def answer(self, status: int, head: Lines, body: bytes) -> bool:
+        return True
+
+    def put(self, data: bytes) -> bool:
+        return True
+
+    async def drained(self) -> None:
+        return
 
     async def start(self, status: int, headers: Headers) -> None:
         return
@@ -132,7 +141,7 @@ async def ours(port: int, requests: int, chunks: int) -> None:
         response = await transport.send(stream, Timeouts(now() + 60))
         decoder = SseDecoder(read_chat, ModelName("assistant"))
         opened = await open_stream(response, decoder, now() + 60, now)
-        done = await relay(Sink(), opened, (), Pace(30, now() + 60), now)  # type: ignore[arg-type]
+        done = await relay(Sink(), opened, Lines(), Pace(30, now() + 60), now)  # type: ignore[arg-type]
         assert done.complete, done
 
     print(f"ours     {await load(whole, requests, 64):6.1f} us a request")

@@ -116,12 +116,16 @@ class Readings:
 
     Args:
         stale: seconds after which a reading says nothing; at least two scrapes long.
+
+    Attributes:
+        telling: the readings by which `both` is more than nothing, while they are fresh.
     """
 
-    __slots__ = ("_at", "_moved", "stale")
+    __slots__ = ("_at", "_moved", "stale", "telling")
 
     def __init__(self, stale: float = 5.0) -> None:
         self.stale = stale
+        self.telling: dict[str, Reading] = {}
         self._at: dict[str, Reading] = {}
         self._moved: dict[str, float] = {}
 
@@ -131,11 +135,10 @@ class Readings:
         if before is not None and before.progress != reading.progress:
             self._moved[key] = reading.at
         self._at[key] = reading
-
-    @property
-    def silent(self) -> bool:
-        """Whether no engine has said anything."""
-        return not self._at
+        if reading.running is None or not (reading.waiting or reading.running > reading.own):
+            self.telling.pop(key, None)
+        else:
+            self.telling[key] = reading
 
     def fresh(self, key: str, now: float) -> Reading | None:
         """The reading, unless it is stale or there is none."""
@@ -172,6 +175,7 @@ class Readings:
         for key in self._at.keys() - keep:
             del self._at[key]
             self._moved.pop(key, None)
+            self.telling.pop(key, None)
 
 
 @dataclass(frozen=True, slots=True)

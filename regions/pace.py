@@ -17,7 +17,9 @@ _KEEP: Final = 0.99
 
 
 @dataclass(slots=True)
-class _Line:
+class Line:
+    """What was measured of one endpoint, and the line through it."""
+
     count: int = 0
     weight: float = 0.0
     x: float = 0.0
@@ -28,6 +30,7 @@ class _Line:
     pace: float = 0.0
 
     def add(self, x: float, y: float) -> None:
+        """One more measurement: `y` seconds for `x` tokens."""
         self.count += 1
         self.weight = self.weight * _KEEP + 1
         self.x = self.x * _KEEP + x
@@ -53,7 +56,7 @@ class Paces:
     __slots__ = ("_lines",)
 
     def __init__(self) -> None:
-        self._lines: dict[str, _Line] = {}
+        self._lines: dict[str, Line] = {}
 
     def learn(self, endpoint: str, tokens: float, seconds: float) -> None:
         """A first token came `seconds` after its request, with so many prompt tokens to compute.
@@ -61,15 +64,17 @@ class Paces:
         Args:
             tokens: its own, and those of the requests that were before it.
         """
+        self.line(endpoint).add(tokens, seconds)
+
+    def line(self, endpoint: str) -> Line:
+        """An endpoint's floor and pace, in seconds and seconds a token; both 0 while not known.
+
+        The same object until it is forgotten: for those who look often, and only look.
+        """
         line = self._lines.get(endpoint)
         if line is None:
-            line = self._lines[endpoint] = _Line()
-        line.add(tokens, seconds)
-
-    def line(self, endpoint: str) -> tuple[float, float]:
-        """Floor and pace, in seconds and seconds a token; both 0 while not known."""
-        line = self._lines.get(endpoint)
-        return (0.0, 0.0) if line is None else (line.floor, line.pace)
+            line = self._lines[endpoint] = Line()
+        return line
 
     def floor(self, endpoint: str) -> float:
         """Seconds to a first token when there is nothing to compute; 0 while not known."""

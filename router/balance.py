@@ -16,10 +16,10 @@ from typing import Final, NamedTuple
 
 from regions.fleet import Capacity, Lengths, Readings
 from regions.health import HealthBook, Standing
-from regions.model import Endpoint
-from regions.pace import Paces
+from regions.model import Endpoint, Tier
+from regions.pace import Line, Paces
 from regions.prefix import Affinity, Trail
-from router.load import Held, InFlight
+from router.load import Berth, Held, InFlight
 from router.selection import Condition
 from router.snapshot import Snapshot
 
@@ -45,8 +45,21 @@ _BELOW: Final = 1 - 1e-9
 _NOWHERE: Final = Condition(Standing.MARKED, 0.0, 1.0)
 
 
-Wait = tuple[bool, float, float, float]
-"""What tells endpoints apart that are all well: late, cost, near or soon, load."""
+Turn = tuple[Tier, bool, float, float, float, int]
+"""What tells endpoints apart that are all well: tier, late, cost, near or soon, load, number."""
+
+
+class Bay(NamedTuple):
+    """One endpoint's only replica, with what is looked at for every request."""
+
+    tier: Tier
+    number: int
+    endpoint: str
+    key: str
+    cost: float
+    home: bool
+    berth: Berth
+    line: Line
 
 
 class Seat(NamedTuple):
@@ -121,27 +134,37 @@ class Balance:
             self._costs.get(endpoint, 0.0), self._near(endpoint, soon), soon,
         )  # fmt: skip
 
-    def even(self, endpoint: str, keys: Sequence[str]) -> bool:
-        """Whether nothing is declared of these replicas: no capacity, priority or weight."""
-        return self._capacity(endpoint) is None and self._apart.keys().isdisjoint(keys)
+    def bays(self, pairs: Sequence[tuple[Tier, str, Sequence[str]]]) -> tuple[Bay, ...]:
+        """Endpoints with the keys of their replicas, as `turns` looks at them.
 
-    def turns(self, seats: Sequence[tuple[str, str]], prompt: int) -> list[Wait] | None:
-        """What `condition` comes to for endpoints that are `even`, by name and only replica.
+        Empty unless each has one replica, of which nothing is declared: no capacity, priority or
+        weight.
+        """
+        found = []
+        for number, (tier, endpoint, keys) in enumerate(pairs):
+            even = self._capacity(endpoint) is None and self._apart.keys().isdisjoint(keys)
+            if len(keys) != 1 or not even:
+                return ()
+            berth, line = self.inflight.berth(keys[0]), self.paces.line(endpoint)
+            cost, home = self._costs.get(endpoint, 0.0), self._home(endpoint)
+            found.append(Bay(tier, number, endpoint, keys[0], cost, home, berth, line))
+        return tuple(found)
+
+    def turns(self, bays: Sequence[Bay], prompt: int) -> list[Turn] | None:
+        """What `condition` comes to for each of `bays`, with its tier before and number behind.
 
         `None` when something is held against any replica, or an engine says that it is full:
         then each must be looked at by itself.
         """
-        now, found = self.loop_time(), list[Wait]()
+        now, found = self.loop_time(), list[Turn]()
         if not self.health.calm(now):
             return None
-        silent, target = self.readings.silent, self.snapshot().config.router.limits.target
-        for endpoint, key in seats:
-            floor, pace = self.paces.line(endpoint)
-            tokens, load = self.inflight.tokens(key), 0.0
-            if tokens:
-                rate = 1 / pace if pace > 0 else 0.0
-                load = _UNDER_WAY * tokens + self.inflight.work(key, now, rate)
-            if not silent:
+        telling, limit = self.readings.telling, self.snapshot().config.router.limits.target
+        for tier, number, _, key, cost, home, berth, line in bays:
+            floor, pace, load = line.floor, line.pace, 0.0
+            if berth.tokens:
+                load = _UNDER_WAY * berth.tokens + berth.left(now, 1 / pace if pace else 0.0)
+            if key in telling:
                 foreign, pressure = self.readings.both(key, now)
                 if pressure >= ENGINE_FULL:
                     return None
@@ -149,9 +172,11 @@ class Balance:
             soon = floor + pace * (load + prompt)
             if soon:
                 soon *= 1 + _DOUBT * self.random()
-            late = soon > _MARGIN * target
-            near = soon if late else self._near(endpoint, soon)
-            found.append((late, 0.0 if late else self._costs.get(endpoint, 0.0), near, load))
+            if soon > _MARGIN * limit:
+                found.append((tier, True, 0.0, soon, load, number))
+            else:
+                near = 0 if home or not floor else 1 + int(soon / _STEP)
+                found.append((tier, False, cost, near, load, number))
         return found
 
     def _theirs(self, key: str, foreign: float, pressure: float) -> float:
@@ -162,10 +187,13 @@ class Balance:
 
     def _near(self, endpoint: str, soon: float) -> int:
         """How far an endpoint is, in steps of what is foretold; 0 at home, and while unknown."""
+        away = not self._home(endpoint) and self.paces.floor(endpoint)
+        return 1 + int(soon / _STEP) if away else 0
+
+    def _home(self, endpoint: str) -> bool:
         snapshot = self.snapshot()
         known = snapshot.policy.endpoints.get(endpoint)
-        home = known is not None and known.source == snapshot.region
-        return 0 if home or not self.paces.floor(endpoint) else 1 + int(soon / _STEP)
+        return known is not None and known.source == snapshot.region
 
     def _seats(self, endpoint: str, keys: Iterable[str]) -> list[Seat]:
         capacity, now = self._capacity(endpoint), self.loop_time()

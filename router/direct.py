@@ -22,7 +22,7 @@ from uvicorn.protocols.http.httptools_impl import (
 
 from router.door import Door
 from router.errors import ClientGone, RequestError
-from router.exchange import Exchange, Headers, RequestHead, check_headers
+from router.exchange import Exchange, Headers, Lines, Prompt, RequestHead, lines
 
 _BODYLESS: Final = frozenset({204, 304})
 _HIGH_WATER: Final = 1 << 16
@@ -36,7 +36,7 @@ class Inference(Protocol):
         ...
 
 
-class DirectExchange:
+class DirectExchange(Prompt):
     """One request on one connection. See `Exchange`; the other members are uvicorn's."""
 
     __slots__ = (
@@ -100,16 +100,24 @@ class DirectExchange:
         self._size += len(body)
         if self._size > self._limit:
             self._door.flow.pause_reading()
-        self.set()
+        if self._waiter is not None:
+            self.set()
+
+    def whole(self) -> None:
+        """The request is whole."""
+        self.more_body = False
+        if self._waiter is not None:
+            self.set()
 
     async def run_asgi(self, app: object) -> None:
         """Answer, by the route and not by the application."""
+        door = self._door
         try:
             await self._route(self, self.head.method)
             if not self.response_complete and not self._disconnected:
-                self._door.transport.close()
+                door.transport.close()
         except BaseException:
-            self._door.transport.close()
+            door.transport.close()
             raise
         finally:
             self._callback = None
@@ -172,24 +180,32 @@ class DirectExchange:
 
     async def start(self, status: int, headers: Headers) -> None:
         """See `Exchange`."""
-        check_headers(headers)
+        checked, named = lines(headers), dict(headers)
         self.response_started = True
         if self._disconnected:
             return
-        self._door.transport.write(self._encoded(status, headers))
-
-    def _encoded(self, status: int, headers: Headers) -> bytes:
-        named = dict(headers)
-        content = [STATUS_LINE[status]]
-        content += [b"%b: %b\r\n" % pair for pair in self._door.server_state.default_headers]
-        content += [b"%b: %b\r\n" % pair for pair in headers]
         if named.get(b"connection", b"").lower() == b"close":
             self.keep_alive = False
         elif not self.keep_alive:
-            content.append(b"connection: close\r\n")
+            checked = Lines(checked + b"connection: close\r\n")
         self._chunked = b"content-length" not in named and status not in _BODYLESS
-        content.append(b"transfer-encoding: chunked\r\n\r\n" if self._chunked else b"\r\n")
-        return b"".join(content)
+        end = b"transfer-encoding: chunked\r\n\r\n" if self._chunked else b"\r\n"
+        head = STATUS_LINE[status] + self._door.constant() + checked + end
+        self._door.transport.write(head)
+
+    def answer(self, status: int, head: Lines, body: bytes) -> bool:
+        """See `Prompt`."""
+        self.response_started = True
+        if self._disconnected:
+            return True
+        door = self._door
+        last = b"" if self.keep_alive else b"connection: close\r\n"
+        door.transport.write(
+            b"%b%b%b%bcontent-length: %d\r\n\r\n%b"
+            % (STATUS_LINE[status], door.constant(), head, last, len(body), body)
+        )
+        self._complete()
+        return not door.flow.write_paused
 
     async def write(self, data: bytes) -> None:
         """See `Exchange`."""
@@ -235,6 +251,16 @@ class Direct(Door):
 
     inference: Inference
     _idle_since = 0.0
+    _named: object = None
+    _constant = b""
+
+    def constant(self) -> bytes:
+        """The header lines of every answer: uvicorn makes them anew each second, for the date."""
+        named = self.server_state.default_headers
+        if named is not self._named:
+            self._named = named
+            self._constant = b"".join([b"%b: %b\r\n" % pair for pair in named])
+        return self._constant
 
     def on_message_begin(self) -> None:
         """A request begins. Its ASGI scope is made when it turns out to need one."""
@@ -247,11 +273,14 @@ class Direct(Door):
     def on_headers_complete(self) -> None:
         """The head is whole: who answers is known."""
         if not self.parser.should_upgrade():
-            url = httptools.parse_url(self.url)
-            route = self.inference.route(url.path)
+            path, query, route = self.url, b"", self.inference.route(self.url)
+            if route is None:
+                url = httptools.parse_url(path)
+                path, query = url.path, url.query or b""
+                route = self.inference.route(path)
             if route is not None:
                 self._in_head, self._in_body = False, True
-                self._begin(route, url.path, url.query or b"")
+                self._begin(route, path, query)
                 return
         url_, headers, expects = self.url, self.headers, self.expect_100_continue
         HttpToolsProtocol.on_message_begin(self)
@@ -262,9 +291,10 @@ class Direct(Door):
     def _begin(
         self, route: Callable[[Exchange, str], Awaitable[None]], path: bytes, query: bytes
     ) -> None:
-        method = self.parser.get_method().decode("ascii")
+        parser = self.parser
+        method = parser.get_method().decode("ascii")
         head = RequestHead(method, path.decode("ascii"), query, self.headers)
-        keep_alive = self.parser.get_http_version() != "1.0" and self.parser.should_keep_alive()
+        keep_alive = parser.should_keep_alive() and parser.get_http_version() != "1.0"
         existing: RequestResponseCycle | None = self.cycle
         exchange = DirectExchange(self, head, route, keep_alive, self.expect_100_continue)
         self.cycle = exchange  # type: ignore[assignment]  # by its shape, see the class
@@ -315,10 +345,21 @@ class Direct(Door):
             self.timeout_keep_alive_task.cancel()
             self.timeout_keep_alive_task = None
 
+    def on_message_complete(self) -> None:
+        """The request is whole."""
+        cycle: object = self.cycle
+        if type(cycle) is not DirectExchange:
+            super().on_message_complete()
+            return
+        self._since = 0
+        self._in_body = False
+        if not cycle.response_complete:
+            cycle.whole()
+
     def on_body(self, body: bytes) -> None:
         """A piece of the body."""
         cycle: object = self.cycle
-        if isinstance(cycle, DirectExchange) and not cycle.response_complete:
+        if type(cycle) is DirectExchange and not cycle.response_complete:
             self._since = 0
             cycle.add(body)
             return

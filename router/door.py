@@ -75,11 +75,18 @@ class Door(HttpToolsProtocol):
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """A header; after the head it is a trailer, which nothing here reads."""
+        # As uvicorn's, and `_grow`: one call a header, not three.
         self._fields += 1
         self._since = 0
-        self._grow(len(name) + len(value))
-        if self._in_head:
-            super().on_header(name, value)
+        self._size += len(name) + len(value)
+        if self._size > HEAD_LIMIT or self._fields > FIELDS_LIMIT:
+            self._grow(0)
+        if not self._in_head:
+            return
+        name = name.lower()
+        if name == b"expect" and value.lower() == b"100-continue":
+            self.expect_100_continue = True
+        self.headers.append((name, value))
 
     def on_headers_complete(self) -> None:
         """The head is whole."""

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import asyncio
 import re
+from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping, Sequence
+from dataclasses import field
 from types import TracebackType
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Final, Protocol
 
 from router.errors import ClientGone, RequestError
 from router.frozen import frozen
@@ -22,25 +24,34 @@ Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 
+OWN: Final = b"x-domicile-"
+"""What the names of headers between clients and this router begin with."""
+
 _NAMES = re.compile(rb"[!#$%&'*+\-.^_`|~0-9a-z]+")
 _BREAKS = re.compile(rb"[\r\n\0]")
 
 
 @frozen
 class RequestHead:
-    """Method, decoded path, raw query string, and headers with lower-case names in order."""
+    """Method, decoded path, raw query string, and headers with lower-case names in order.
+
+    `get` gives the first value of a header by its name, or `None`; `own` are the headers that
+    are meant for this router, as they came.
+    """
 
     method: str
     path: str
     query: bytes
     headers: Headers
+    get: Callable[[bytes], bytes | None] = field(init=False, repr=False, compare=False)
+    own: Headers = field(init=False, repr=False, compare=False)
 
-    def get(self, name: bytes) -> bytes | None:
-        """The first value of a header, by lower-case name."""
-        for key, value in self.headers:
-            if key == name:
-                return value
-        return None
+    def __post_init__(self) -> None:
+        # Asked for by every step that reads a header: looked through once.
+        pairs = self.headers
+        object.__setattr__(self, "get", dict(reversed(pairs)).get)
+        own = tuple([pair for pair in pairs if pair[0].startswith(OWN)])
+        object.__setattr__(self, "own", own)
 
     def all(self, name: bytes) -> list[bytes]:
         """Every value of a header, by lower-case name, in order."""
@@ -101,17 +112,39 @@ class Exchange(Protocol):
         ...
 
 
-@runtime_checkable
-class Prompt(Protocol):
+class Prompt(ABC):
     """An exchange that also takes bytes at once, without a turn of the event loop."""
 
+    __slots__ = ()
+
+    @abstractmethod
+    def answer(self, status: int, head: Lines, body: bytes) -> bool:
+        """Send a whole answer now, with `content-length`; as `put`."""
+
+    @abstractmethod
     def put(self, data: bytes) -> bool:
         """Send bytes of the body now; whether the client can take more, else see `drained`."""
-        ...
 
+    @abstractmethod
     async def drained(self) -> None:
         """Wait until the client can take more, or has left."""
-        ...
+
+
+class Lines(bytes):
+    """Header lines as they go out, `name: value` with a line end each; see `lines`."""
+
+    __slots__ = ()
+
+    def pairs(self) -> list[tuple[bytes, bytes]]:
+        """The headers."""
+        return [(name, value) for name, _, value in
+                [line.partition(b": ") for line in self.split(b"\r\n")[:-1]]]  # fmt: skip
+
+
+def lines(headers: Headers) -> Lines:
+    """Headers as lines. Raises ValueError as `check_headers` does."""
+    check_headers(headers)
+    return Lines(b"".join([b"%b: %b\r\n" % pair for pair in headers]))
 
 
 def check_headers(headers: Headers) -> None:

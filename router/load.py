@@ -11,6 +11,28 @@ the choice, or all of them make the same one.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Final
+
+
+class Berth:
+    """One replica's open requests: how many, their tokens, and of these the prompts whose answers
+    have not begun. `work` of those was to compute at loop time `at`."""
+
+    __slots__ = ("at", "prompts", "requests", "tokens", "work")
+
+    def __init__(self) -> None:
+        self.requests = self.tokens = self.prompts = 0
+        self.work = self.at = 0.0
+
+    def left(self, now: float, rate: float) -> float:
+        """See `InFlight.work`."""
+        if not self.prompts:
+            return 0.0
+        work = self.work - (now - self.at) * rate
+        return 0.0 if work < 0 else min(self.prompts, work)
+
+
+_NOTHING: Final = Berth()
 
 
 class InFlight:
@@ -20,29 +42,31 @@ class InFlight:
     `on_open` with a request whose first token came, and the seconds since it was counted.
     """
 
-    __slots__ = (
-        "_prompts",
-        "_requests",
-        "_tokens",
-        "_total",
-        "_unread",
-        "_work",
-        "on_leave",
-        "on_open",
-    )
+    __slots__ = ("_berths", "_total", "_unread", "on_leave", "on_open")
 
     def __init__(self) -> None:
-        self._tokens: dict[str, int] = {}
-        self._requests: dict[str, int] = {}
-        self._prompts: dict[str, int] = {}
-        self._work: dict[str, tuple[float, float]] = {}
+        self._berths: dict[str, Berth] = {}
         self._total = self._unread = 0
         self.on_leave: Callable[[], None] | None = None
         self.on_open: Callable[[Held, float], None] | None = None
 
+    def berth(self, key: str) -> Berth:
+        """A replica's own count, the same object until it is forgotten: for those who look often,
+        and only look."""
+        found = self._berths.get(key)
+        if found is None:
+            found = self._berths[key] = Berth()
+        return found
+
+    def forget(self, keep: frozenset[str]) -> None:
+        """Drop replicas that are gone and where nothing is open."""
+        for key in self._berths.keys() - keep:
+            if not self._berths[key].requests:
+                del self._berths[key]
+
     def tokens(self, key: str) -> int:
         """Tokens in flight at a replica."""
-        return self._tokens.get(key, 0)
+        return self._berths.get(key, _NOTHING).tokens
 
     def work(self, key: str, now: float, rate: float) -> float:
         """Prompt tokens that a replica has probably yet to compute.
@@ -50,11 +74,7 @@ class InFlight:
         At most those whose answers have not begun; less by what it computes in the time since,
         at `rate` tokens a second (0 where that is not known).
         """
-        prompts = self._prompts.get(key, 0)
-        if not prompts:
-            return 0.0
-        work, at = self._work[key]
-        return min(prompts, max(0.0, work - (now - at) * rate))
+        return self._berths.get(key, _NOTHING).left(now, rate)
 
     @property
     def unread(self) -> float:
@@ -63,7 +83,7 @@ class InFlight:
 
     def requests(self, key: str) -> int:
         """Requests in flight at a replica."""
-        return self._requests.get(key, 0)
+        return self._berths.get(key, _NOTHING).requests
 
     def enter(
         self, key: str, tokens: int, prompt: int = 0, now: float = 0.0, rate: float = 0.0
@@ -74,37 +94,34 @@ class InFlight:
             prompt: those of its tokens that are computed before its first one comes out.
             now, rate: as in `work`.
         """
-        tokens = max(1, tokens)
-        ahead = self.work(key, now, rate) + prompt
-        self._work[key] = ahead, now
+        berth = self.berth(key)
+        tokens = max(tokens, 1)
+        ahead = berth.work = berth.left(now, rate) + prompt
+        berth.at = now
         self._total += tokens
         self._unread += prompt
-        self._prompts[key] = self._prompts.get(key, 0) + prompt
-        self._tokens[key] = self._tokens.get(key, 0) + tokens
-        self._requests[key] = self._requests.get(key, 0) + 1
-        return Held(self, key, tokens, prompt, ahead, now)
+        berth.prompts += prompt
+        berth.tokens += tokens
+        berth.requests += 1
+        return Held(self, berth, key, tokens, prompt, ahead, now)
 
-    def computed(self, key: str, prompt: int) -> None:
+    def computed(self, berth: Berth, prompt: int) -> None:
         """An answer began, or will not: its prompt is no work any more."""
-        self._prompts[key] -= prompt
+        berth.prompts -= prompt
         self._unread -= prompt
 
-    def leave(self, key: str, tokens: int) -> None:
+    def leave(self, berth: Berth, tokens: int) -> None:
         """Take a request's tokens off a replica."""
         self._total -= tokens
-        left = self._requests[key] - 1
-        if left > 0:
-            self._requests[key] = left
-            self._tokens[key] -= tokens
-        else:
-            del self._requests[key], self._tokens[key], self._prompts[key], self._work[key]
+        berth.requests -= 1
+        berth.tokens -= tokens
         if self.on_leave is not None:
             self.on_leave()
 
     @property
     def keys(self) -> tuple[str, ...]:
         """Replicas with something in flight."""
-        return tuple(self._tokens)
+        return tuple(key for key, berth in self._berths.items() if berth.requests)
 
 
 class Held:
@@ -113,12 +130,14 @@ class Held:
     `ahead`: prompt tokens that were to compute before its answer, its own among them.
     """
 
-    __slots__ = ("_at", "_prompt", "ahead", "key", "since", "tokens")
+    __slots__ = ("_at", "_berth", "_prompt", "ahead", "key", "since", "tokens")
 
     def __init__(
-        self, at: InFlight, key: str, tokens: int, prompt: int, ahead: float, since: float
-    ) -> None:
+        self, at: InFlight, berth: Berth, key: str, tokens: int, prompt: int, ahead: float,
+        since: float,
+    ) -> None:  # fmt: skip
         self._at: InFlight | None = at
+        self._berth = berth
         self._prompt = prompt
         self.key = key
         self.tokens = tokens
@@ -137,11 +156,13 @@ class Held:
     def _computed(self) -> None:
         prompt, self._prompt = self._prompt, 0
         if prompt and self._at is not None:
-            self._at.computed(self.key, prompt)
+            self._at.computed(self._berth, prompt)
 
     def close(self) -> None:
         """The request has left the replica."""
-        self._computed()
         at, self._at = self._at, None
-        if at is not None:
-            at.leave(self.key, self.tokens)
+        if at is None:
+            return
+        if self._prompt:
+            at.computed(self._berth, self._prompt)
+        at.leave(self._berth, self.tokens)

@@ -6,20 +6,23 @@ very code that the router does.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Final
 
 from policies.model import Priority
 from regions.health import Standing
 from regions.prefix import Trail
 from router.alike import Alike
-from router.balance import Balance, Wait
+from router.balance import Balance, Bay, Turn
 from router.frozen import frozen
 from router.load import Held
 from router.pools import behind
 from router.selection import Condition, order
 from router.types import Candidacy
 from router.waiting import Ticket, WaitingRoom
+
+ORDERS: Final = 1024
+"""Orders of one pool's endpoints that are kept."""
 
 
 @frozen
@@ -60,12 +63,12 @@ class Placed:
 class Pool:
     """The eligible endpoints of requests alike, and what of them does not change by the second.
 
-    `seats` are their names and replicas, one of each, where nothing but their waits decides
-    between them; else empty. `names` is what a request that finds no room waits for; `single`
-    says that no endpoint has a second replica.
+    `bays` are their replicas, one of each, where nothing but their turns decides between them;
+    else empty. `names` is what a request that finds no room waits for; `single` says that no
+    endpoint has a second replica.
     """
 
-    __slots__ = ("_numbers", "_tiers", "eligible", "names", "seats", "single", "snapshot")
+    __slots__ = ("_orders", "bays", "eligible", "names", "single", "snapshot")
 
     def __init__(self, eligible: tuple[Candidacy, ...], balance: Balance) -> None:
         self.snapshot = balance.snapshot()
@@ -73,21 +76,25 @@ class Pool:
         self.names = frozenset(c.endpoint.name for c in eligible)
         found = [tuple(self.snapshot.targets.get(c.endpoint.name, ())) for c in eligible]
         self.single = all(len(keys) < 2 for keys in found)
-        plain = all(
-            len(keys) == 1 and not c.verdict.allowed.prefer and balance.even(c.endpoint.name, keys)
-            for c, keys in zip(eligible, found, strict=True)
-        )
-        pairs = zip(eligible, found, strict=True) if plain else ()
-        self.seats = tuple((c.endpoint.name, keys[0]) for c, keys in pairs)
-        self._tiers = tuple(c.tier for c in eligible)
-        self._numbers = range(len(eligible))
+        preferred = any(c.verdict.allowed.prefer for c in eligible)
+        pairs = zip(eligible, found, strict=True)
+        asked = [(c.tier, c.endpoint.name, keys) for c, keys in pairs]
+        self.bays = () if preferred else balance.bays(asked)
+        self._orders: dict[tuple[int, ...], tuple[Candidacy, ...]] = {}
 
-    def ordered(self, waits: Sequence[Wait]) -> tuple[tuple[Candidacy, ...], tuple[str, str]]:
-        """As `selection.order` has them when all are well: by tier, then wait. And the first's
-        seat."""
-        turns = sorted(zip(self._tiers, waits, self._numbers, strict=True))
-        eligible = self.eligible
-        return tuple([eligible[turn[2]] for turn in turns]), self.seats[turns[0][2]]
+    def ordered(self, turns: list[Turn]) -> tuple[tuple[Candidacy, ...], Bay]:
+        """As `selection.order` has them when all are well: by tier, then wait. And the first's bay.
+
+        The same order is the same object, by which what follows from it is found again.
+        """
+        turns.sort()
+        numbers = tuple([turn[5] for turn in turns])
+        order = self._orders.get(numbers)
+        if order is None:
+            if len(self._orders) >= ORDERS:
+                self._orders.clear()
+            order = self._orders[numbers] = tuple([self.eligible[at] for at in numbers])
+        return order, self.bays[numbers[0]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,9 +122,8 @@ class Placing:
         Raises:
             PreferConflict: preferences shut out every endpoint.
         """
-        if self.room.waits(self.pool(wish.eligible).names):
-            return None
-        return self._found(wish)
+        pool = self.pool(wish.eligible)
+        return None if self.room.waits(pool.names) else self._found(wish, pool)
 
     async def wait(self, wish: Wish) -> Placed:
         """A place once there is one.
@@ -130,14 +136,18 @@ class Placing:
             wish.tenant, wish.weight, wish.tokens, self.pool(wish.eligible).names, wish.priority,
             wish.least,
         )  # fmt: skip
-        return await self.room.wait(ticket, lambda: self._found(wish), wish.until)
 
-    def _found(self, wish: Wish) -> Placed | None:
-        pool = self.pool(wish.eligible)
-        seats = None if wish.spare else pool.seats
-        if seats and (waits := self.balance.turns(seats, wish.prompt)) is not None:
-            found, seat = pool.ordered(waits)
-            return Placed(found, self.balance.enter(*seat, wish.tokens, wish.prompt))
+        def found() -> Placed | None:
+            return self._found(wish, self.pool(wish.eligible))
+
+        return await self.room.wait(ticket, found, wish.until)
+
+    def _found(self, wish: Wish, pool: Pool) -> Placed | None:
+        bays = () if wish.spare else pool.bays
+        if bays and (turns := self.balance.turns(bays, wish.prompt)) is not None:
+            found, bay = pool.ordered(turns)
+            entered = self.balance.enter(bay.endpoint, bay.key, wish.tokens, wish.prompt)
+            return Placed(found, entered)
         states: dict[str, Condition] = {}
 
         def condition(endpoint: str) -> Condition:

@@ -64,28 +64,24 @@ class Ranking:
         return placed.order
 
     def _wish(self, filtered: Filtered) -> Wish:
-        admitted = filtered.graded.decided.classified.admitted
-        limits = admitted.snapshot.config.router.limits
-        until = min(self.balance.loop_time() + limits.queue, admitted.arrival.deadline)
+        classified = filtered.graded.decided.classified
+        admitted = classified.admitted
+        placing, snapshot, asked = self.placing, admitted.snapshot, admitted.asked
+        balance, tenant = placing.balance, admitted.authenticated.principal.tenant
+        router = snapshot.config.router
+        until = min(balance.loop_time() + router.limits.queue, admitted.arrival.deadline)
         eligible, spare = self.pools.of(filtered.eligible, admitted.priority)
-        single = self.placing.pool(eligible).single
-        tokens, path = self._expected(filtered), None if single else self._trail(filtered)
-        prompt = filtered.graded.decided.classified.prompt_tokens
-        tenant, weight = _weighted(admitted)
-        priority, classes = admitted.priority, admitted.snapshot.config.router.priorities
+        path = None if placing.pool(eligible).single else self._trail(filtered)
+        # Prompt and expected output: what was learned, where the client's limit is only a cap.
+        prompt = classified.prompt_tokens
+        tokens = prompt + balance.lengths.expect(asked.model, tenant, asked.output_tokens)
+        known = snapshot.policy.tenants.get(tenant)
+        weight = 1 if known is None else known.weight
+        priority, classes = admitted.priority, router.priorities
         if priority is None or classes is None:
             return Wish(eligible, tokens, prompt, path, tenant, weight, until)
         least = classes.least(priority)
         return Wish(eligible, tokens, prompt, path, tenant, weight, until, priority, least, spare)
-
-    def _expected(self, filtered: Filtered) -> int:
-        """Prompt and expected output: what was learned, where the client's limit is only a cap."""
-        classified = filtered.graded.decided.classified
-        admitted = classified.admitted
-        tenant = admitted.authenticated.principal.tenant
-        limit = admitted.asked.output_tokens
-        output = self.balance.lengths.expect(admitted.asked.model, tenant, limit)
-        return classified.prompt_tokens + output
 
     def _trail(self, filtered: Filtered) -> Trail | None:
         """The prompt's beginning, where there is a choice of replicas."""
@@ -98,9 +94,3 @@ class Ranking:
             return None  # no cache holds so little: load alone decides
         parts = ((part.role, part.text) for part in view.parts)
         return trail(parts, admitted.asked.model.encode(), session[:_LONGEST_NAME])
-
-
-def _weighted(admitted: Admitted) -> tuple[str, int]:
-    name = admitted.authenticated.principal.tenant
-    tenant = admitted.snapshot.policy.tenants.get(name)
-    return name, 1 if tenant is None else tenant.weight

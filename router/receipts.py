@@ -6,12 +6,13 @@ from functools import lru_cache
 
 from regions.model import Tier
 from regions.places import PlaceSet, Region
+from router.audit.receipt import in_header
 from router.dispatch import Dispatched
-from router.exchange import Headers
+from router.exchange import Lines, lines
 from router.opening import OpenedStream
 
 
-def receipt_headers(dispatched: Dispatched) -> Headers:
+def receipt_headers(dispatched: Dispatched) -> Lines:
     """Answer headers: the media type, our request id, and the receipt.
 
     `x-domicile-region` stands only where the footprint of the endpoint called is one
@@ -19,27 +20,34 @@ def receipt_headers(dispatched: Dispatched) -> Headers:
     `x-domicile-footprint` stands instead.
     """
     stream = isinstance(dispatched.opened, OpenedStream)
-    receipt = dispatched.committed.receipt
-    plan, candidacy = dispatched.plan, dispatched.candidacy
-    endpoint, arrival = candidacy.endpoint, plan.arrival
-    shown = [
-        *_fixed(endpoint.name, endpoint.model, candidacy.tier, candidacy.footprint.process, stream),
-        (b"x-request-id", arrival.id.encode()),
-        (b"x-domicile-record", receipt.record.encode()),
-        (b"x-domicile-head", receipt.head.encode()),
-        (b"x-domicile-attempts", b"%d" % len(dispatched.attempts)),
-        (b"x-domicile-policy", arrival.snapshot.policy.digest[:16].encode()),
-    ]
+    receipt, candidacy = dispatched.committed.receipt, dispatched.candidacy
+    plan, endpoint = dispatched.plan, candidacy.endpoint
+    policy = plan.arrival.snapshot.policy.digest
+    fixed = _fixed(
+        endpoint.name, endpoint.model, candidacy.tier, candidacy.footprint.process, stream
+    )
+    # Of these three each is made here, of letters, digits and what stands between them: the log
+    # holds no other id, and a leaf is hexadecimal.
+    shown = b"%b%bx-request-id: %b\r\nx-domicile-record: %b\r\nx-domicile-attempts: %d\r\n" % (
+        fixed, _head(receipt.checkpoint, policy), plan.arrival.id.encode(),
+        receipt.record.encode(), len(dispatched.attempts),
+    )  # fmt: skip
     reservation = plan.admitted.lease.reservation
     if reservation is not None:
-        shown += [(name.encode(), value.encode()) for name, value in reservation.headers.items()]
-    return shown
+        told = reservation.headers.items()
+        shown += lines([(name.encode(), value.encode()) for name, value in told])
+    return Lines(shown)
+
+
+@lru_cache(64)
+def _head(checkpoint: str, policy: str) -> Lines:
+    """What the answers of one batch of entries have in common."""
+    head = in_header(checkpoint).encode()
+    return lines([(b"x-domicile-head", head), (b"x-domicile-policy", policy[:16].encode())])
 
 
 @lru_cache(2048)
-def _fixed(
-    name: str, model: str, tier: Tier, process: PlaceSet, stream: bool
-) -> tuple[tuple[bytes, bytes], ...]:
+def _fixed(name: str, model: str, tier: Tier, process: PlaceSet, stream: bool) -> Lines:
     """The headers that every answer of an endpoint has in common."""
     media = "text/event-stream; charset=utf-8" if stream else "application/json"
     shown = {
@@ -51,7 +59,7 @@ def _fixed(
     }
     if stream:
         shown |= {"cache-control": "no-cache", "x-accel-buffering": "no"}
-    return tuple((n.encode(), value.encode("latin-1", "replace")) for n, value in shown.items())
+    return lines([(n.encode(), value.encode("latin-1", "replace")) for n, value in shown.items()])
 
 
 def forget() -> None:

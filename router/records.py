@@ -9,27 +9,28 @@ segment.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Sequence
-from math import ceil, isfinite
+from collections.abc import Callable
+from math import isfinite
 from operator import is_
-from typing import Final
 
 import orjson
 
-from policies.engine import Decision
-from policies.obligations import Obligations, RecordRetention
-from regions.footprints.parameters import tables
+from router.alike import Alike
 from router.audit.entry import Entry, Interned, Joined, Json
+from router.audit.form import Filled, word
 from router.audit.openings import Openings, TenantKey
-from router.eligible import CALLS
+from router.entry_bodies import (
+    allowed_body,
+    attempt_body,
+    attributes_body,
+    candidates_body,
+    graded_body,
+)
 from router.errors import RequestError
 from router.formed import Formed
 from router.recipients import recipients
 from router.settling import Ended
-from router.types import Admitted, Arrival, Attempt, Candidacy, Decided, Filtered, Plan, Verdict
-
-PLACE: Final = "parameter_changes_place"
-"""Its details are names of our own lists, whatever the client sent."""
+from router.types import Admitted, Arrival, Attempt, Candidacy, Decided, Filtered, Plan
 
 
 class Scribe:
@@ -49,10 +50,12 @@ class Scribe:
         self._router = {"id": router, "region": region}
         self._openings = openings
         self._formed = Formed(bound)
+        self._orders: Alike[tuple[Candidacy, ...], Interned] = Alike(bound)
+        self._answers: dict[object, tuple[Candidacy, Interned, Interned]] = {}
 
     def forget(self) -> None:
         """Keep nothing of a snapshot that has been replaced; what it wrote is in the log."""
-        for kept in (self._shared, self._seen, self._formed):
+        for kept in (self._shared, self._seen, self._formed, self._orders, self._answers):
             kept.clear()
 
     def decision(self, plan: Plan) -> Entry:
@@ -61,23 +64,30 @@ class Scribe:
         Raises:
             LogUnavailable: what would open it can't be kept.
         """
-        filtered = plan.ranked.filtered
-        at = _decided_at(filtered.graded.decided)
-        key = self._key(plan.admitted, at)
-        body = self._bound_to(plan.admitted, plan.id, at, key)
-        order = tuple([c.endpoint.name for c in plan.ranked.order])
-        body["plan"] = self._once(("plan", order), order)
-        if plan.good_until is not None:
-            body["good_until"] = int(plan.good_until)
-        if filtered.graded.verdict is not None:
-            body["graded"] = _graded(filtered.graded.verdict)
-        shared = self._common(filtered, key.id)
-        filled = self._formed.decision(body, shared)
-        return (
-            Entry("decision", plan.id, at, body, shared)
-            if filled is None
-            else Entry("decision", plan.id, at, filled)
-        )
+        admitted, ranked = plan.admitted, plan.ranked
+        filtered = ranked.filtered
+        graded = filtered.graded
+        at = _decided_at(graded.decided)
+        key = self._key(admitted, at)
+        shared, order = self._common(filtered, key.id), self._order(ranked.order)
+        until = None if plan.good_until is None else int(plan.good_until)
+        if graded.verdict is None and admitted.asked.model in admitted.snapshot.policy.models:
+            user = _user_of(admitted)
+            filled = self._formed.decision(
+                shared,
+                word(key.content(plan.id, admitted.raw)),
+                order,
+                None if user is None else word(key.pseudonym(user)),
+                until,
+            )
+            return Entry("decision", plan.id, at, filled)
+        body = self._bound_to(admitted, plan.id, at, key)
+        body["plan"] = order
+        if until is not None:
+            body["good_until"] = until
+        if graded.verdict is not None:
+            body["graded"] = graded_body(graded.verdict)
+        return Entry("decision", plan.id, at, body, shared)
 
     def attempt(self, plan: Plan, candidacy: Candidacy, number: int, now: float) -> Entry:
         """The entry of a second or later attempt, durable before it is sent."""
@@ -91,6 +101,9 @@ class Scribe:
     def outcome(self, ended: Ended, plan: Plan, now: float) -> Entry:
         """How it went, from what was called; `replays` is the request whose answer was given."""
         answered = ended.candidacy
+        usual = None if answered is None else self._usual(ended, answered, plan)
+        if usual is not None:
+            return Entry("outcome", plan.id, now, usual)
         body: dict[str, Json] = {
             "attempts": [self._tried(one, plan, answered) for one in ended.attempts],
             "millis": ended.millis,
@@ -111,9 +124,6 @@ class Scribe:
         if answered is None:
             body["status"] = ended.status
         ran = None if answered is None else self._answered(plan, answered, ended)
-        filled = None if ran is None else self._formed.outcome(body, ran)
-        if filled is not None:
-            return Entry("outcome", plan.id, now, filled)
         return Entry("outcome", plan.id, now, body, ran)
 
     def refusal(self, error: RequestError, at: Decided | Filtered) -> Entry:
@@ -146,8 +156,8 @@ class Scribe:
     ) -> dict[str, Json]:
         """Which text and which user it was for, as nobody can tell who doesn't know them."""
         bound: dict[str, Json] = {"content": key.content(id_, admitted.raw)}
-        user = admitted.body.get("user") or admitted.body.get("safety_identifier")
-        if isinstance(user, str) and user:
+        user = _user_of(admitted)
+        if user is not None:
             bound["user"] = key.pseudonym(user)
         model = admitted.asked.model
         if model not in admitted.snapshot.policy.models:
@@ -192,7 +202,7 @@ class Scribe:
         shown: dict[str, Json] = {
             "who": self._who(admitted),
             "snapshot": admitted.arrival.snapshot.digest,
-            "attributes": _attributes(decided),
+            "attributes": attributes_body(decided),
             "allowed": allowed_body(decided.decision),
             "bound": bound,
         }
@@ -202,7 +212,7 @@ class Scribe:
             shown |= {
                 "tier": at.graded.floor.label,
                 "grader": at.graded.grader,
-                "candidates": _candidates(at),
+                "candidates": candidates_body(at),
             }
         return self._once(orjson.dumps(shown), shown)
 
@@ -225,6 +235,38 @@ class Scribe:
         if admitted.priority is not None:
             who["priority"] = admitted.priority.label
         return who
+
+    def _order(self, order: tuple[Candidacy, ...]) -> Interned:
+        """The names of an order; the same order is mostly the same object."""
+        known = self._orders.get(order)
+        if known is None:
+            names = tuple([c.endpoint.name for c in order])
+            known = self._orders.put(order, self._once(("plan", names), names))
+        return known
+
+    def _usual(self, ended: Ended, answered: Candidacy, plan: Plan) -> Filled | None:
+        """The outcome of one attempt that was answered, if that and its figures are all of it."""
+        attempts, tokens = ended.attempts, ended.usage
+        once = plan.admitted.lease.once
+        if len(attempts) != 1 or tokens is None or ended.broke or ended.provider_code:
+            return None
+        one = attempts[0]
+        if (one.call_id and one.call_id != plan.id) or once is not None:
+            return None
+        key = (id(answered), ended.status, ended.place, one.endpoint, one.result, one.status,
+               one.provider_code)  # fmt: skip
+        known = self._answers.get(key)
+        # An assurance may lapse meanwhile: then what it was called under is looked at each time.
+        if known is None or known[0] is not answered or answered.endpoint.assurances:
+            tried = self._tried(one, plan, answered).shared
+            known = (answered, self._answered(plan, answered, ended), tried)
+            if len(self._answers) >= self._bound:
+                self._answers.clear()
+            self._answers[key] = known
+        millis, estimated = (one.millis, ended.millis), ended.estimated
+        return self._formed.outcome(
+            known[1], known[2], millis, tokens, ended.micro_dollars, estimated
+        )
 
     def _answered(self, plan: Plan, candidacy: Candidacy, ended: Ended) -> Interned:
         """The endpoint that answered, what it was called under, where it says it ran, and how it
@@ -277,7 +319,7 @@ class Scribe:
             called = self._ran(plan, of)
         digest = None if called is None else called.digest
         key = ("tried", one.endpoint, one.result, one.status, one.provider_code, digest)
-        shared = self._shared.get(key) or self._once(key, _attempt(one, called))
+        shared = self._shared.get(key) or self._once(key, attempt_body(one, called))
         rest: dict[str, Json] = {"ms": one.millis}
         # Engines that answer with our own request id tell nothing by it.
         if one.call_id and one.call_id != plan.id:
@@ -293,93 +335,13 @@ class Scribe:
         return known
 
 
-def _graded(verdict: Verdict) -> dict[str, Json]:
-    """What the classifier said; in the log a score is a whole number of thousandths."""
-    shown: dict[str, Json] = {
-        "by": verdict.by, "tier": verdict.tier.label, "reason": verdict.reason,
-        "used": verdict.used,
-    }  # fmt: skip
-    if verdict.score is not None:
-        shown["score"] = verdict.score
-    if verdict.cut:
-        shown["cut"] = True
-    return shown
-
-
-def _candidates(filtered: Filtered) -> dict[str, Json]:
-    # A parameter that no table lists has a name of the client's making: it stays out.
-    surface = filtered.graded.decided.classified.admitted.call.surface
-    listed = tables()[surface].request.keys
-    shown: dict[str, Json] = {
-        left.endpoint: [_reason(code, detail, listed) for code, detail in left.reasons]
-        for left in filtered.excluded
-    }
-    return shown | {c.endpoint.name: "eligible" for c in filtered.eligible}
-
-
-def _attributes(decided: Decided) -> dict[str, Json]:
-    attributes = decided.classified.attributes
-    return {
-        name: {
-            "values": sorted(attributes[name].values),
-            "closed": attributes[name].closed,
-            "from": sorted(f"{v}: {s}" for v, s in attributes.origins.get(name, ())),
-        }
-        for name in sorted(attributes)
-    }
-
-
-def _attempt(one: Attempt, called: Interned | None) -> dict[str, Json]:
-    """What attempts that went alike have in common."""
-    shown: dict[str, Json] = {"endpoint": one.endpoint, "result": one.result}
-    if one.status is not None and one.result != "ok":
-        shown["status"] = one.status
-    if one.provider_code:
-        shown["provider_code"] = one.provider_code
-    if called is not None:
-        shown["ran"] = called.value
-    return shown
-
-
-def _reason(code: str, detail: str, listed: Container[str]) -> str:
-    """A reason with its detail, unless the detail may be a client's own word."""
-    if not detail or (code in CALLS and code != PLACE and detail not in listed):
-        return code
-    return f"{code}: {detail}"
+def _user_of(admitted: Admitted) -> str | None:
+    body = admitted.body
+    user = body.get("user") or body.get("safety_identifier")
+    return user if isinstance(user, str) and user else None
 
 
 def _decided_at(decided: Decided) -> float:
     """When it was decided, as `audit replay` takes it; with a wrong clock, when it came."""
     arrival = decided.classified.admitted.arrival
     return max(arrival.at, decided.decision.now) if isfinite(decided.decision.now) else arrival.at
-
-
-def allowed_body(decision: Decision) -> dict[str, Json]:
-    """What a decision allows every candidate, and why."""
-    common = decision.common
-    rules: Sequence[Json] = [
-        {"rule": one.rule, "row": one.row, "because": one.because, "unknown": list(one.unknown)}
-        for one in decision.applied
-    ]
-    return {
-        "process": list(common.process.places.ids),
-        "retain": list(common.retain.places.ids),
-        "operate": list(common.operate.codes),
-        "require": sorted(common.require),
-        "obligations": sorted(one.kind for one in common.obligations),
-        "rules": rules,
-        "pending": sorted(rule.name for rule in decision.pending),
-        "dry_run": list(decision.dry_run),
-        "denied": decision.denied,
-        "unknowns": list(decision.unknowns),
-        **_kept(common.obligations),
-    }
-
-
-def _kept(obligations: Obligations) -> dict[str, Json]:
-    """How long a record must and may be kept, in whole seconds, where a rule says it."""
-    if RecordRetention.kind not in obligations:
-        return {}
-    kept = obligations.record_retention
-    most = None if kept.most is None else int(kept.most)
-    return {"kept": {"least": ceil(kept.least), "most": most}}

@@ -10,11 +10,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import Protocol
 
 import orjson
 
-from router.exchange import Exchange, Headers, Prompt
+from router.exchange import Exchange, Lines, Prompt
 from router.frames import Frame, StreamError
 from router.frozen import frozen
 from router.opening import OpenedStream, OpenedWhole
@@ -133,7 +132,7 @@ class _Tally:
 async def relay(
     exchange: Exchange,
     opened: OpenedStream,
-    headers: Headers,
+    headers: Lines,
     pace: Pace,
     clock: Callable[[], float],
     error_event: ErrorEvent = chat_error,
@@ -163,17 +162,17 @@ async def relay(
 async def _run(
     exchange: Exchange,
     opened: OpenedStream,
-    headers: Headers,
+    headers: Lines,
     pace: Pace,
     clock: Callable[[], float],
     tally: _Tally,
 ) -> str | None:
     """The stream itself; why it is incomplete, or None."""
-    await exchange.start(opened.status, headers)
+    await exchange.start(opened.status, headers.pairs())
     await exchange.write(tally.take(opened.held))
     try:
         if isinstance(exchange, Prompt) and isinstance(opened.response, Pushing):
-            await _pushed(exchange, opened, opened.response, pace, clock, tally)
+            await _pushed(exchange, exchange, opened, opened.response, pace, clock, tally)
         else:
             await _pulled(exchange, opened, pace, clock, tally)
     except AttemptFailed as error:
@@ -200,12 +199,9 @@ async def _pulled(
             break
 
 
-class _Passing(Exchange, Prompt, Protocol):
-    """What takes bytes in the turn in which they come."""
-
-
 async def _pushed(
-    exchange: _Passing,
+    exchange: Exchange,
+    prompt: Prompt,
     opened: OpenedStream,
     response: Pushing,
     pace: Pace,
@@ -214,18 +210,18 @@ async def _pushed(
 ) -> None:
     """Each chunk passes in the turn in which it comes, while the client keeps up: nobody is
     woken for it."""
-    put, feed = exchange.put, opened.decoder.feed
+    put, feed = prompt.put, opened.decoder.feed
 
     def take(data: bytes) -> bool:
         out = tally.take(feed(data))
-        prompt = put(out) if out else True
-        return prompt and not (tally.done or tally.error or exchange.gone)
+        more = put(out) if out else True
+        return more and not (tally.done or tally.error or exchange.gone)
 
     while not (tally.done or tally.error or exchange.gone):
         if await response.push(take, pace.idle, clock):
             await exchange.write(tally.take(opened.decoder.finish()))
             return
-        await exchange.drained()
+        await prompt.drained()
 
 
 async def _linger(opened: OpenedStream, clock: Callable[[], float], failure: str | None) -> None:
@@ -253,10 +249,16 @@ def _record(opened: OpenedStream, tally: _Tally, failure: str | None, gone: bool
     )
 
 
-async def deliver(exchange: Exchange, opened: OpenedWhole, headers: Headers) -> Relayed:
+async def deliver(exchange: Exchange, opened: OpenedWhole, headers: Lines) -> Relayed:
     """Pass a whole answer on; content-length is added to `headers`."""
-    body = opened.frame.data
-    await exchange.start(opened.status, [*headers, (b"content-length", b"%d" % len(body))])
-    await exchange.end(body)
-    frame, gone = opened.frame, exchange.gone
+    frame = opened.frame
+    body = frame.data
+    if isinstance(exchange, Prompt):
+        if not exchange.answer(opened.status, headers, body):
+            await exchange.drained()
+    else:
+        sized = [*headers.pairs(), (b"content-length", b"%d" % len(body))]
+        await exchange.start(opened.status, sized)
+        await exchange.end(body)
+    gone = exchange.gone
     return Relayed(not gone, gone, None, None, len(body), 1, 0, frame.finish, frame.usage)

@@ -34,7 +34,7 @@ from router.audit.layout import Folder
 from router.audit.lines import Value
 from router.audit.reading import Shown
 from router.drifted import joined
-from router.records import allowed_body
+from router.entry_bodies import allowed_body
 from router.replayed import World, WorldMissing, world
 
 KINDS: Final = frozenset({"decision", "refusal"})

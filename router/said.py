@@ -8,15 +8,14 @@ from typing import Final, TypeVar
 from classifiers.declared import Declared, declared_in_headers, declared_in_metadata
 from policies.attributes import AttributeRefused, Supplied
 from router.errors import RequestError
-from router.exchange import RequestHead
+from router.exchange import OWN, RequestHead
 from router.types import Admitted, Authenticated
 
 T = TypeVar("T")
 _ATTRIBUTE: Final = b"x-domicile-attr-"
-_OURS: Final = b"x-domicile-"
 _KNOWN: Final = frozenset({b"x-domicile-tier", b"x-domicile-session", b"x-domicile-priority"})
 _RECEIPT: Final = frozenset(
-    _OURS + name
+    OWN + name
     for name in (b"record", b"head", b"region", b"footprint", b"endpoint", b"model", b"attempts",
                  b"policy", b"home", b"replayed")
 )  # fmt: skip
@@ -51,11 +50,11 @@ def attributes_in(head: RequestHead) -> tuple[tuple[bytes, bytes], ...]:
         RequestError: another header of ours is not known; a mistyped one must not pass as silence,
             for the first request nor for any like it.
     """
+    if not head.own:
+        return ()
     found = []
-    for pair in head.headers:
+    for pair in head.own:
         name = pair[0]
-        if not name.startswith(_OURS):
-            continue
         if name.startswith(_ATTRIBUTE):
             found.append(pair)
         elif name not in _KNOWN and name not in _RECEIPT:

@@ -132,6 +132,7 @@ class Swap:
 
     def _part(self, old: Snapshot, new: Snapshot) -> None:
         self._live.health.forget(new.replica_keys)
+        self._live.inflight.forget(new.replica_keys)
         for forget in self._live.replaced:
             forget()
         if isinstance(self._transport, HttpTransport):

@@ -9,7 +9,16 @@ from contextlib import asynccontextmanager
 
 import uvicorn
 
-from router.exchange import AsgiExchange, Headers, Message, Receive, RequestHead, Send
+from router.exchange import (
+    AsgiExchange,
+    Headers,
+    Lines,
+    Message,
+    Prompt,
+    Receive,
+    RequestHead,
+    Send,
+)  # fmt: skip
 
 
 class FakeExchange:
@@ -60,8 +69,14 @@ class FakeExchange:
         self.ended = True
 
 
-class PromptExchange(FakeExchange):
+class PromptExchange(FakeExchange, Prompt):
     """One that also takes bytes at once."""
+
+    def answer(self, status: int, head: Lines, body: bytes) -> bool:
+        self.started, self.status = True, status
+        self.headers = [*head.pairs(), (b"content-length", b"%d" % len(body))]
+        self.ended = True
+        return self.put(body)
 
     def put(self, data: bytes) -> bool:
         if not self.gone:

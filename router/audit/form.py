@@ -8,6 +8,7 @@ put together in one step. It is the line that the same body would have had witho
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any, Final, NamedTuple
 
 from router.audit.entry import (
@@ -19,7 +20,6 @@ from router.audit.entry import (
     canonical,
     check_body,
     check_head,
-    microseconds,
     sized,
 )
 from router.audit.errors import EntryRefused
@@ -129,12 +129,17 @@ class Form:
 
 class Forms:
     """The texts of forms in one segment. `reference` gives the index of an interned value's line,
-    and writes that line if it is not there yet."""
+    and writes that line if it is not there yet; `admit` refuses a form that may not be written."""
 
-    __slots__ = ("_known", "_reference")
+    __slots__ = ("_admit", "_known", "_reference")
 
-    def __init__(self, reference: Callable[[Interned], int]) -> None:
+    def __init__(
+        self,
+        reference: Callable[[Interned], int],
+        admit: Callable[[Form], None] = lambda form: None,
+    ) -> None:
         self._reference = reference
+        self._admit = admit
         self._known: dict[Form, _Template] = {}
 
     def clear(self) -> None:
@@ -146,24 +151,31 @@ class Forms:
         form, values = filled
         known = self._known.get(form)
         if known is None:
-            if len(self._known) >= _KEPT:
-                self._known.clear()
-            known = self._known[form] = _Template(*form.template(self._reference))
+            known = self._opened(form)
         check_head(entry)
         if form.kind != entry.kind or tuple(map(type, values)) != known.kinds:
             raise EntryRefused("the form is another kind's, or is filled with something else")
-        told: list[Any] = list(values)
+        told: list[Any] = [*values, nonce(), entry.id.encode(), round(entry.time * 1_000_000)]
         for at in known.interned:
             told[at] = self._reference(told[at])
-        for at in known.numbers:
-            if not 0 <= told[at] < _LIMIT:
-                raise EntryRefused(f"`{told[at]}` is not a whole number that the log holds")
-        told += (nonce(), entry.id.encode(), microseconds(entry.time))
+        numbers = known.numbers
+        if numbers is not None:
+            found = numbers(values)
+            if min(found) < 0 or max(found) >= _LIMIT:
+                raise EntryRefused(f"`{found}` are not whole numbers that the log holds")
         return sized(known.text % tuple(told))
+
+    def _opened(self, form: Form) -> "_Template":
+        self._admit(form)
+        if len(self._known) >= _KEPT:
+            self._known.clear()
+        made = self._known[form] = _Template(*form.template(self._reference))
+        return made
 
 
 class _Template:
-    """A form's text in one segment, the types that fill it, and which of them need a look."""
+    """A form's text in one segment, the types that fill it, and which of them need a look: where
+    what is interned stands, and what takes the numbers out."""
 
     __slots__ = ("interned", "kinds", "numbers", "text")
 
@@ -171,7 +183,9 @@ class _Template:
         self.text = text
         self.kinds = kinds
         self.interned = tuple(at for at, kind in enumerate(kinds) if kind is Interned)
-        self.numbers = tuple(at for at, kind in enumerate(kinds) if kind is int)
+        counted = [at for at, kind in enumerate(kinds) if kind is int]
+        # One number taken twice: of one alone it would be no tuple.
+        self.numbers = itemgetter(counted[0], *counted) if counted else None
 
 
 _KEPT: Final = 4096

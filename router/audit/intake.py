@@ -13,6 +13,7 @@ from router.audit.entry import (
     NONCE_BYTES,
     Entry,
     Interned,
+    Kind,
     SegmentStart,
     entry_line,
     intern_line,
@@ -20,11 +21,12 @@ from router.audit.entry import (
     stand_in,
 )
 from router.audit.errors import EntryRefused
-from router.audit.form import Filled, Forms
+from router.audit.form import Filled, Form, Forms
 from router.audit.recovery import Recovered
 from router.audit.writer import Batch
 
 _NONCES_DRAWN = 256
+_SETTLING = ("outcome", "attempt")
 
 
 class Intake:
@@ -46,7 +48,7 @@ class Intake:
         self._entropy = entropy
         self._stored = stored
         self._stand_in = stand_in(self._reference)
-        self._forms = Forms(self._reference)
+        self._forms = Forms(self._reference, self._admit_form)
         self._nonces: list[bytes] = []
         self._next = state.frontier.size
         self._bytes = state.segment_bytes
@@ -62,19 +64,25 @@ class Intake:
     def add(self, entry: Entry) -> int:
         """Encode one entry and return its index. Raises EntryRefused; nothing changes then,
         except that values it interned may already be waiting."""
-        self._admit(entry)
-        body = entry.body
+        kind, body = entry.kind, entry.body
+        if kind == "decision":
+            if not entry.id or entry.id in self.open:
+                raise EntryRefused(f"`{entry.id}` already has an open decision, or is empty")
+        elif kind in _SETTLING and entry.id not in self.open:
+            raise EntryRefused(f"`{entry.id}` has no open decision for an {kind}")
         if isinstance(body, Filled):
             line = self._forms.line(entry, body, self._nonce)
         else:
+            self._admit(kind, entry.get("snapshot"))
             line = entry_line(entry, self._nonce(), self._reference, self._stand_in)
         index = self._append(line)
-        if entry.kind == "decision":
+        if kind == "decision":
             self.open[entry.id] = index
-        elif entry.kind == "outcome":
+        elif kind == "outcome":
             del self.open[entry.id]
         self.newest = max(self.newest, entry.time)
-        self._since = self._since or entry.time
+        if not self._since:
+            self._since = entry.time
         return index
 
     def take(self, *, publish: bool) -> Batch:
@@ -85,15 +93,13 @@ class Intake:
             self._begin()
         return batch
 
-    def _admit(self, entry: Entry) -> None:
-        if entry.kind == "decision":
-            if not entry.id or entry.id in self.open:
-                raise EntryRefused(f"`{entry.id}` already has an open decision, or is empty")
-            snapshot = entry.get("snapshot")
-            if snapshot is not None and not self._stored(str(snapshot)):
-                raise EntryRefused(f"store snapshot `{snapshot}` before a decision names it")
-        elif entry.kind in ("attempt", "outcome") and entry.id not in self.open:
-            raise EntryRefused(f"`{entry.id}` has no open decision for an {entry.kind}")
+    def _admit(self, kind: Kind, snapshot: object) -> None:
+        if kind == "decision" and snapshot is not None and not self._stored(str(snapshot)):
+            raise EntryRefused(f"store snapshot `{snapshot}` before a decision names it")
+
+    def _admit_form(self, form: Form) -> None:
+        """Once for each form and segment: what is stored stays so."""
+        self._admit(form.kind, form.get("snapshot"))
 
     def _begin(self) -> None:
         self._start = SegmentStart(

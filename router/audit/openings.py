@@ -18,7 +18,8 @@ that depends on it is recorded, so it outlives the process; `sync` makes it outl
 with the next heartbeat. What is lost with a machine can't be opened, and proves nothing wrong.
 """
 
-from base64 import urlsafe_b64decode, urlsafe_b64encode
+from base64 import urlsafe_b64decode
+from binascii import b2a_base64
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from hashlib import sha256
@@ -40,6 +41,8 @@ SALT_BYTES: Final = 16
 NAME_BYTES: Final = 6
 LONGEST: Final = 256
 PERIOD: Final = 86_400.0
+_NAMED: Final = 1024
+_URL: Final = bytes.maketrans(b"+/", b"-_")
 _INNER: Final = bytes(at ^ 0x36 for at in range(256))
 _OUTER: Final = bytes(at ^ 0x5C for at in range(256))
 
@@ -72,11 +75,14 @@ class TenantKey:
     key: bytes = field(repr=False)
     _content: "Mac" = field(init=False, repr=False, compare=False)
     _user: "Mac" = field(init=False, repr=False, compare=False)
+    _named: dict[str, str] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         key = Mac(self.key)
         object.__setattr__(self, "_content", Mac(key.over(b"content")))
         object.__setattr__(self, "_user", Mac(key.over(b"user")))
+        # It goes when the key goes: what is erased is not remembered here.
+        object.__setattr__(self, "_named", {})
 
     def of_request(self, id_: str) -> bytes:
         """The key that binds one request's content, and opens no other's."""
@@ -84,11 +90,16 @@ class TenantKey:
 
     def content(self, id_: str, raw: bytes) -> str:
         """What the log holds of a request's content."""
-        return content(self.of_request(id_), raw)
+        return content(self._content.over(id_.encode()), raw)
 
     def pseudonym(self, user: str) -> str:
         """What the log holds of a user in this period."""
-        return text(self._user.over(user.encode())[:PSEUDONYM_BYTES])
+        found = self._named.get(user)
+        if found is None:
+            if len(self._named) >= _NAMED:
+                self._named.clear()
+            found = self._named[user] = text(self._user.over(user.encode())[:PSEUDONYM_BYTES])
+        return found
 
     def line(self) -> dict[str, Json]:
         """The line of the side file."""
@@ -339,7 +350,7 @@ def _parsed(path: Path, number: int, raw: bytes) -> TenantKey | Opening:
 
 def text(raw: bytes) -> str:
     """Bytes as the log and its side file write them: unpadded URL-safe base64."""
-    return urlsafe_b64encode(raw).rstrip(b"=").decode()
+    return b2a_base64(raw, newline=False).translate(_URL).rstrip(b"=").decode()
 
 
 def decoded(written: str) -> bytes:

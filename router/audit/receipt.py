@@ -37,12 +37,12 @@ class Receipt:
     @property
     def head(self) -> str:
         """The signed tree head in base64, for a header."""
-        return _in_header(self.checkpoint)
+        return in_header(self.checkpoint)
 
 
 @lru_cache(64)
-def _in_header(checkpoint: str) -> str:
-    """All receipts of a batch have one tree head: it is encoded once."""
+def in_header(checkpoint: str) -> str:
+    """A tree head as a header has it. All receipts of a batch have one: it is encoded once."""
     return b64encode(checkpoint.encode()).decode()
 
 

@@ -7,7 +7,7 @@ import os
 from base64 import b32hexdecode
 from collections.abc import AsyncIterator
 from pathlib import Path
-from uuid import UUID
+from uuid import RFC_4122, UUID
 
 import httpx
 import pytest
@@ -160,4 +160,5 @@ def test_ids_sort_by_time_and_are_uuids() -> None:
     assert len(set(ids)) == 200
     raw = b32hexdecode(ids[-1].upper() + "======")
     assert UUID(bytes=raw).version == 7
+    assert UUID(bytes=raw).variant == RFC_4122
     assert int.from_bytes(raw[:6]) == int((now - 0.002) * 1000)

@@ -9,7 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from router.errors import ClientGone, RequestError
-from router.exchange import AsgiExchange, Message, RequestHead, check_headers, while_connected
+from router.exchange import (
+    AsgiExchange,
+    Message,
+    RequestHead,
+    check_headers,
+    lines,
+    while_connected,
+)  # fmt: skip
 from tests.exchanges import FakeExchange, hang_up, on_uvicorn, post
 
 PLAIN = [(b"content-type", b"text/plain")]
@@ -252,7 +259,22 @@ def test_headers_that_pass_are_one_line_each(headers: list[tuple[bytes, bytes]])
         return
     text = b"".join(name + b": " + value + b"\r\n" for name, value in headers)
     assert text.count(b"\n") == text.count(b"\r") == len(headers)
+    assert lines(headers) == text
+    assert lines(headers).pairs() == headers
+
+
+def test_lines_are_checked() -> None:
+    with pytest.raises(ValueError):
+        lines([(b"a", b"x\r\nset-cookie: y")])
 
 
 def test_a_head_without_a_header() -> None:
     assert RequestHead("GET", "/", b"", ()).get(b"x") is None
+
+
+def test_a_head_gives_the_first_of_several_and_knows_what_is_ours() -> None:
+    ours = (b"x-domicile-tier", b"large")
+    head = RequestHead("GET", "/", b"", [(b"a", b"1"), ours, (b"a", b"2")])
+    assert head.get(b"a") == b"1"
+    assert head.all(b"a") == [b"1", b"2"]
+    assert head.own == (ours,)

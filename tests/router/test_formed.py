@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from router.audit.entry import Entry, Interned, Joined, Json, Kind, entry_line, stand_in
-from router.audit.form import Filled, Forms
+from router.audit.form import Filled, Forms, word
 from router.formed import Formed
 
 NONCE = b"A" * 22
@@ -20,8 +19,7 @@ NUMBERS = st.integers(0, 1 << 40)
 WORDS = st.text("abcXYZ019_-", min_size=1, max_size=43)
 
 
-def same(kind: Kind, body: Mapping[str, Json], shared: Interned, filled: Filled | None) -> None:
-    assert filled is not None
+def same(kind: Kind, body: Mapping[str, Json], shared: Interned, filled: Filled) -> None:
     indices: dict[bytes, int] = {}
 
     def reference(value: Interned) -> int:
@@ -36,45 +34,52 @@ FORMED = Formed(16)
 
 
 @given(
-    st.fixed_dictionaries(
-        {"content": WORDS, "plan": st.sampled_from(PLANS)},
-        optional={"user": WORDS, "good_until": NUMBERS},
-    ),
+    WORDS,
+    st.sampled_from(PLANS),
+    st.none() | WORDS,
+    st.none() | NUMBERS,
     st.sampled_from(SHARED),
 )
-def test_a_decisions_line(body: dict[str, Json], shared: Interned) -> None:
-    same("decision", body, shared, FORMED.decision(body, shared))
+def test_a_decisions_line(
+    content: str, plan: Interned, user: str | None, until: int | None, shared: Interned
+) -> None:
+    said: dict[str, Json] = {"content": content, "plan": plan, "user": user, "good_until": until}
+    body = {name: value for name, value in said.items() if value is not None}
+    written = None if user is None else word(user)
+    filled = FORMED.decision(shared, word(content), plan, written, until)
+    same("decision", body, shared, filled)
 
 
 @given(
-    st.fixed_dictionaries(
-        {"millis": NUMBERS, "tokens": st.lists(NUMBERS, min_size=2, max_size=2)},
-        optional={"cost": NUMBERS, "estimated": st.just(True)},
-    ),
+    st.tuples(NUMBERS, NUMBERS),
+    st.tuples(NUMBERS, NUMBERS),
+    st.none() | NUMBERS,
+    st.booleans(),
     st.sampled_from(TRIED),
-    NUMBERS,
     st.sampled_from(SHARED),
 )
-def test_an_outcomes_line(body: dict[str, Json], one: Interned, ms: int, ran: Interned) -> None:
-    body["attempts"] = [Joined(one, {"ms": ms})]
-    same("outcome", body, ran, FORMED.outcome(body, ran))
+def test_an_outcomes_line(
+    millis: tuple[int, int],
+    tokens: tuple[int, int],
+    cost: int | None,
+    estimated: bool,
+    one: Interned,
+    ran: Interned,
+) -> None:
+    body: dict[str, Json] = {"millis": millis[1], "tokens": list(tokens)}
+    body["attempts"] = [Joined(one, {"ms": millis[0]})]
+    if cost is not None:
+        body["cost"] = cost
+    if estimated:
+        body["estimated"] = True
+    same("outcome", body, ran, FORMED.outcome(ran, one, millis, tokens, cost, estimated))
 
 
-@pytest.mark.parametrize("more", [{"graded": {"by": "x"}}, {"committed": {"model": "x"}}, {"x": 1}])
-def test_a_decision_that_says_more_is_written_as_it_stands(more: dict[str, Json]) -> None:
-    body: dict[str, Json] = {"content": "c", "plan": PLANS[0], **more}
-    assert FORMED.decision(body, SHARED[0]) is None
-
-
-@pytest.mark.parametrize(
-    "more",
-    [
-        {"broke": "timeout"}, {"provider_code": "x"}, {"tokens": None}, {"status": "ok"},
-        {"attempts": []}, {"attempts": [Joined(TRIED[0], {"ms": 1, "call": "c"})]},
-        {"attempts": [Joined(TRIED[0], {"ms": 1})] * 2},
-    ],
-)  # fmt: skip
-def test_an_outcome_that_says_more_is_written_as_it_stands(more: dict[str, Json]) -> None:
-    tried = [Joined(TRIED[0], {"ms": 1})]
-    body: dict[str, Json] = {"attempts": tried, "millis": 1, "tokens": [1, 2], **more}
-    assert FORMED.outcome(body, SHARED[0]) is None
+def test_forms_are_found_again_and_bounded() -> None:
+    formed = Formed(2)
+    first = formed.decision(SHARED[0], word("c"), PLANS[0])
+    assert formed.decision(SHARED[0], word("d"), PLANS[1]).form is first.form
+    assert formed.decision(SHARED[1], word("d"), PLANS[1]).form is not first.form
+    for _ in range(3):
+        formed.decision(Interned({"who": "c"}), word("d"), PLANS[1])
+    assert formed.decision(SHARED[0], word("c"), PLANS[0]).form is not first.form

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import random
+from dataclasses import replace
 from types import SimpleNamespace
-from typing import cast
+from typing import Any, cast
 
 import pytest
 from hypothesis import given
@@ -114,24 +115,27 @@ def test_waits_alone_decide_as_the_whole_order_does(
     all_of = eligible(EVEN, "any")
     assert len(all_of) == 3
     pool = found.pool(all_of)
-    assert len(pool.seats) == 3
+    assert len(pool.bays) == 3
     for at, (floor, pace) in paces.items():
         for tokens in range(8):
-            balance.paces.learn(pool.seats[at][0], tokens * 50, floor + pace * tokens * 50)
+            balance.paces.learn(pool.bays[at].endpoint, tokens * 50, floor + pace * tokens * 50)
     for at, tokens in sent:
-        balance.enter(*pool.seats[at], tokens, tokens // 2)
+        balance.enter(pool.bays[at].endpoint, pool.bays[at].key, tokens, tokens // 2)
     for at, (running, waiting) in told.items():
-        readings.report(pool.seats[at][1], Reading(5.0, running=running, waiting=waiting))
+        readings.report(pool.bays[at].key, Reading(5.0, running=running, waiting=waiting))
     long = order(all_of, lambda name: balance.condition(name, prompt))
-    full = any(balance.condition(name, prompt).full for name, _ in pool.seats)
-    waits = balance.turns(pool.seats, prompt)
-    assert (waits is None) is full
-    if waits is not None:
-        ordered, seat = pool.ordered(waits)
+    full = any(balance.condition(bay.endpoint, prompt).full for bay in pool.bays)
+    turns = balance.turns(pool.bays, prompt)
+    assert (turns is None) is full
+    if turns is not None:
+        ordered, bay = pool.ordered(turns)
         assert ordered == long
-        assert seat[0] == long[0].endpoint.name
-        balance.health.mark(pool.seats[0][1], 5.0, 60.0)
-        assert balance.turns(pool.seats, prompt) is None
+        assert bay.endpoint == long[0].endpoint.name
+        again = balance.turns(pool.bays, prompt)
+        assert again is not None
+        assert pool.ordered(again)[0] is ordered
+        balance.health.mark(pool.bays[0].key, 5.0, 60.0)
+        assert balance.turns(pool.bays, prompt) is None
 
 
 @pytest.mark.parametrize("why", ["prefer", "declared", "replicas", "none"])
@@ -141,10 +145,17 @@ def test_where_more_than_waits_decides_each_is_looked_at(why: str) -> None:
     )
     made = (candidacy("a"), candidacy("b", prefer=prefer))
     keys = {"none": (), "replicas": ("b/0", "b/1")}.get(why, ("b",))
-    snapshot = SimpleNamespace(targets={"a": {"a": None}, "b": dict.fromkeys(keys)})
-    balance = SimpleNamespace(
-        snapshot=lambda: snapshot, even=lambda name, keys: why != "declared" or name != "b"
+    settings = {"capacity_requests": "1"} if why == "declared" else {}
+    named = {one.endpoint.name: replace(one.endpoint, settings=settings) for one in made}
+    target = SimpleNamespace(priority=0, share=1.0)
+    targets = {"a": {"a": target}, "b": dict.fromkeys(keys, target)}
+    policy = SimpleNamespace(endpoints=named)
+    snapshot = SimpleNamespace(targets=targets, policy=policy, region="self:fra1")
+    balance = Balance(
+        lambda: cast(Any, snapshot), HealthBook(), InFlight(), Readings(), lambda: 5.0, lambda: 0.5
     )
-    pool = Pool(made, cast(Balance, balance))
-    assert pool.seats == ()
+    pool = Pool(made, balance)
+    assert pool.bays == ()
     assert pool.single is (why != "replicas")
+    plain = (made[0],)
+    assert (Pool(plain, balance).bays == ()) is (why == "declared")

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from statistics import median
-
-import pytest
+from unittest.mock import patch
 
 from router.audit.disclosure import belongs, disclose
 from router.audit.layout import Folder
 from router.audit.openings import Opening, TenantKey, read
-from router.records import _reason
+from router.records import Scribe
 from tests.cases.built import built, entries, key_of
 from tests.router.scripted import FakeExchange, answer, failure
 
@@ -131,17 +131,17 @@ async def test_an_attempt_and_an_outcome(tmp_path: Path) -> None:
     assert "ran" not in attempts[1]  # it stands above
 
 
-@pytest.mark.parametrize(
-    ("code", "detail", "told"),
-    [
-        ("process_outside", "self:iad1", "process_outside: self:iad1"),
-        ("no_grant", "", "no_grant"),
-        ("parameter_not_allowed", "my.secret", "parameter_not_allowed"),
-        ("parameter_not_allowed", "logit_bias", "parameter_not_allowed: logit_bias"),
-        ("parameter_changes_place", "region", "parameter_changes_place: region"),
-        ("invalid_request", "x", "invalid_request"),
-        ("feature_missing", "tools", "feature_missing: tools"),
-    ],
-)
-def test_a_clients_own_word_is_left_out(code: str, detail: str, told: str) -> None:
-    assert _reason(code, detail, {"logit_bias": None}) == told
+async def test_the_usual_outcome_is_written_as_any_other(tmp_path: Path) -> None:
+    async with built(tmp_path, lambda host, number: answer()) as world:
+        for stream in (False, True):
+            await world.ask("eu", stream=stream)
+            await world.ask("eu", stream=stream)
+            with patch.object(Scribe, "_usual", lambda *given: None):
+                await world.ask("eu", stream=stream)
+    found = [
+        # How long it took differs by chance, and nothing else does.
+        re.sub(r'"(ms|millis)": \d+', r'"\1": 0', json.dumps(one.body, sort_keys=True))
+        for one in entries(tmp_path) if one.kind == "outcome"
+    ]  # fmt: skip
+    assert len(found) == 6
+    assert len(set(found[:3])) == len(set(found[3:])) == 1

@@ -11,7 +11,7 @@ import openai
 import pytest
 
 from router.errors import ClientGone
-from router.exchange import AsgiExchange, Exchange, while_connected
+from router.exchange import AsgiExchange, Exchange, lines, while_connected
 from router.frames import Frame
 from router.opening import OpenedWhole, open_stream
 from router.readings import ModelName, SseDecoder, read_chat
@@ -29,7 +29,7 @@ from router.transport.client import HttpTransport
 from tests.exchanges import FakeExchange, PromptExchange, hang_up, on_uvicorn, post
 from tests.rawserver import Line, RawServer, ask, now, within
 
-HEADERS = [(b"content-type", b"text/event-stream"), (b"cache-control", b"no-cache")]
+HEADERS = lines([(b"content-type", b"text/event-stream"), (b"cache-control", b"no-cache")])
 STOP = b'data: {"model":"asked","choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}\n\n'
 USAGE = b'data: {"model":"asked","choices":[],"usage":{"prompt_tokens":3,"total_tokens":9}}\n\n'
 DONE = b"data: [DONE]\n\n"
@@ -111,7 +111,7 @@ async def run(say: Say, idle: float = 5.0) -> tuple[FakeExchange, Relayed]:
 async def test_a_whole_stream() -> None:
     parts = [token("a"), token("b"), STOP, USAGE, DONE]
     exchange, done = await run(telling(*parts))
-    assert (exchange.status, exchange.headers, exchange.ended) == (200, HEADERS, True)
+    assert (exchange.status, exchange.headers, exchange.ended) == (200, HEADERS.pairs(), True)
     assert exchange.sent == b"".join(parts)
     usage = {"prompt_tokens": 3, "total_tokens": 9}
     assert done == Relayed(True, False, None, None, len(exchange.sent), 5, 0, True, usage)
@@ -247,7 +247,7 @@ async def test_characters_cut_anywhere_arrive_whole(size: int) -> None:
 async def test_a_whole_answer_is_delivered_with_its_length() -> None:
     exchange = FakeExchange()
     frame = Frame(b'{"a":1}', content=True, finish=True, usage={"total_tokens": 1})
-    done = await deliver(exchange, OpenedWhole(200, (), frame, 0.0), [(b"x", b"y")])
+    done = await deliver(exchange, OpenedWhole(200, (), frame, 0.0), lines([(b"x", b"y")]))
     assert exchange.headers == [(b"x", b"y"), (b"content-length", b"7")]
     assert (exchange.sent, exchange.ended) == (b'{"a":1}', True)
     assert (done.complete, done.usage, done.sent) == (True, {"total_tokens": 1}, 7)
@@ -313,7 +313,7 @@ async def test_the_same_keepalives_break_the_openai_client_without_the_scanner()
 
     async def route(exchange: AsgiExchange) -> None:
         await exchange.body(1 << 20)
-        await exchange.start(200, HEADERS)
+        await exchange.start(200, HEADERS.pairs())
         await exchange.write(b"id: 1\n" + token("a") + b": keep alive\n\n")
         await exchange.end(token("b") + DONE)
 
