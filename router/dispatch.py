@@ -16,7 +16,7 @@ endpoints, or with `retry_unknown: true`. Stateful calls never are.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Coroutine, Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Final
 
 from regions.health import HealthBook, Sign, Standing
@@ -36,14 +36,14 @@ from router.opening import (
     status_refused,
 )
 from router.outcomes import Failed, Told, attempts_told, ended, failed, failed_attempt, hedged
-from router.providers.base import Ask, Decoder, Failure
+from router.providers.base import Failure
 from router.retrying import RetryBudget, is_harmless
 from router.role_keys import CredentialBoard
 from router.selection import larger_than
 from router.silence import Silence
 from router.snapshot import Snapshot
-from router.transport.messages import AttemptFailed, Fate, OutboundResponse, Transport
-from router.types import Arrival, Attempt, Candidacy, Plan
+from router.transport.messages import AttemptFailed, Fate, Transport
+from router.types import Attempt, Candidacy, Plan
 from router.vetoes import VetoBoard
 
 ANSWER_LIMIT: Final = 64 << 20
@@ -75,24 +75,24 @@ class Dispatched:
         return self.committed.subject
 
 
-@dataclass(slots=True)
 class _Run:
     """One request's attempts so far."""
 
-    committed: Committed[Plan]
-    attempts: list[Attempt]
-    failures: list[Failed] = field(default_factory=list)
-    vetoed: list[str] = field(default_factory=list)
-    doubted: Dispatched | None = None
-    asked: set[str] = field(default_factory=set)
-    out: set[str] = field(default_factory=set)
+    __slots__ = (
+        "arrival", "asked", "attempts", "committed", "doubted", "failures", "out", "plan",
+        "vetoed",
+    )  # fmt: skip
 
-    plan: Plan = field(init=False)
-    arrival: Arrival = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.plan = self.committed.subject
+    def __init__(self, committed: Committed[Plan], attempts: list[Attempt]) -> None:
+        self.committed = committed
+        self.attempts = attempts
+        self.plan = committed.subject
         self.arrival = self.plan.arrival
+        self.failures: list[Failed] = []
+        self.vetoed: list[str] = []
+        self.doubted: Dispatched | None = None
+        self.asked: set[str] = set()
+        self.out: set[str] = set()
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,9 +165,8 @@ class Dispatcher:
                 continue  # beside another one
             if not self._may_go_on(run):
                 return None
-            if self._vetoed(run, candidacy):
-                return None
-            wait = None if run.attempts else self.hedges.wait(run.plan, candidacy, replica)
+            hedged = run.plan.admitted.asked.stream and not run.attempts
+            wait = self.hedges.wait(run.plan, candidacy, replica) if hedged else None
             if wait is None:
                 found = await self._attempt(run, candidacy, replica)
             else:
@@ -266,19 +265,21 @@ class Dispatcher:
         return vetoes.against(candidacy.endpoint.name, candidacy.footprint, key)
 
     async def _attempt(self, run: _Run, candidacy: Candidacy, replica: str) -> Dispatched | None:
+        if self._vetoed(run, candidacy):
+            return None
         number = len(run.asked)
         run.asked.add(replica)
         if number:
             await self.record(run.plan, candidacy, number)
-        if self._vetoed(run, candidacy):  # a veto, or the decision's end, came meanwhile
-            return None
+            if self._vetoed(run, candidacy):  # a veto, or the decision's end, came meanwhile
+                return None
         began = self.loop_time()
         lease = run.plan.admitted.lease
         tokens = lease.tokens or run.plan.classified.tokens
         held = lease.taken(replica) or self.inflight.enter(replica, tokens)
         self.health.start(replica, began)
         try:
-            async with self.silence.patience(replica, run.plan.admitted.asked.stream):
+            with self.silence.patience(replica, run.plan.admitted.asked.stream):
                 opened, call_id = await self._open(run, candidacy, replica)
         except AttemptFailed as error:
             held.close()
@@ -291,12 +292,12 @@ class Dispatcher:
             if not isinstance(error, RequestError):  # which sends nothing
                 run.attempts.append(self._one(candidacy, replica, "given_up", began))
             raise
-        millis = round((self.loop_time() - began) * 1000)
-        name, status = candidacy.endpoint.name, opened.status
-        run.attempts.append(Attempt(name, replica, "ok", status, millis, call_id=call_id))
-        self.health.observe(replica, Sign.OK, self.loop_time())
+        now = self.loop_time()
+        name, millis = candidacy.endpoint.name, round((now - began) * 1000)
+        run.attempts.append(Attempt(name, replica, "ok", opened.status, millis, call_id=call_id))
+        self.health.observe(replica, Sign.OK, now)
         if isinstance(opened, OpenedStream):
-            held.opened(self.loop_time())
+            held.opened(now)
         attempts = tuple(run.attempts)
         return Dispatched(run.committed, candidacy, opened, attempts, held, replica, began)
 
@@ -316,6 +317,7 @@ class Dispatcher:
         response = await self.transport.send(request, timeouts)
         call_id = provider.call_id(response.headers)
         until = min(sent_at + timeouts.first_byte, timeouts.deadline)
+        reader: Framed | Passed | FramedWhole | None = None
         try:
             if not 200 <= response.status < 300:
                 raise await status_refused(response, min(until, self.loop_time() + ERROR_TIME))
@@ -323,27 +325,21 @@ class Dispatcher:
             if isinstance(decoder, Failure):
                 response.abort()
                 raise Told(decoder)
-            return await self._opened(ask, response, decoder, until), call_id
-        except AttemptFailed as error:
-            error.call_id = call_id
-            raise
-
-    async def _opened(
-        self, ask: Ask, response: OutboundResponse, decoder: Decoder, until: float
-    ) -> OpenedStream | OpenedWhole:
-        """Hold frames until first content; an error inside keeps the provider's meaning."""
-        reader: Framed | Passed | FramedWhole
-        try:
+            # Frames are held until first content.
             if ask.stream:
                 reader = events = framed(decoder, ask.surface, response.headers)
-                return await open_stream(response, events, until, self.loop_time)
+                return await open_stream(response, events, until, self.loop_time), call_id
             reader = whole = FramedWhole(decoder, ask.surface)
-            return await open_whole(response, whole, until, self.loop_time, ANSWER_LIMIT)
-        except StreamFailed as error:
-            failure = reader.failure
-            if failure is None:
-                raise
-            raise Told(failure, error.fate) from error
+            opened = await open_whole(response, whole, until, self.loop_time, ANSWER_LIMIT)
+            return opened, call_id
+        except AttemptFailed as error:
+            failure = None if reader is None else reader.failure
+            if isinstance(error, StreamFailed) and failure is not None:
+                told = Told(failure, error.fate)  # an error inside keeps the provider's meaning
+                told.call_id = call_id
+                raise told from error
+            error.call_id = call_id
+            raise
 
     def _one(self, candidacy: Candidacy, replica: str, result: str, began: float) -> Attempt:
         millis = round((self.loop_time() - began) * 1000)

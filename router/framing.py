@@ -14,7 +14,7 @@ from router.readings import (
     read_messages,
     read_responses,
 )
-from router.transport.messages import Headers, header
+from router.transport.messages import Headers, header, media_type_of
 
 _STATUS = {
     Kind.LOAD: 429,
@@ -45,9 +45,8 @@ class Framed:
     def __init__(self, decoder: Decoder, surface: str, headers: Headers) -> None:
         self._decoder = decoder
         self._sse = SseDecoder(reader_of(surface))
-        kind = header(headers, b"content-type") or b""
         # The provider has judged the media type already; the opening compares with its own.
-        self._media = kind.split(b";")[0].strip().lower()
+        self._media = media_type_of(header(headers, b"content-type"))
         self.failure: Failure | None = None
 
     @property
@@ -124,12 +123,16 @@ class FramedWhole:
 
     def __call__(self, body: bytes) -> Frame:
         """See `frames.WholeDecoder`."""
-        out = self._decoder.feed(body) + self._decoder.finish()
-        self.failure = self._decoder.failure
+        decoder = self._decoder
+        if isinstance(decoder, JsonDecoder):
+            out = decoder.whole(body)
+        else:
+            out = decoder.feed(body) + decoder.finish()
+        self.failure = decoder.failure
         if self.failure is not None:
             return Frame(b"", error=stream_error(self.failure))
         # Parsed already, and the model's name is all that differs.
-        answer = self._decoder.answer if isinstance(self._decoder, JsonDecoder) else None
+        answer = decoder.answer if isinstance(decoder, JsonDecoder) else None
         return self._reading(out) if answer is None else self._reading.read(out, answer)
 
 

@@ -20,6 +20,7 @@ from router.transport.messages import (
     OutboundResponse,
     TransportError,
     header,
+    media_type_of,
     read_body,
 )
 
@@ -27,6 +28,7 @@ ERROR_LIMIT = 64 * 1024
 _EXCERPT_TIME = 5.0
 HELD_LIMIT = 4 * 1024 * 1024
 _NOT_DONE = frozenset((503, 529))
+_JSON = b"application/json"
 
 
 class StatusRefused(AttemptFailed):
@@ -112,7 +114,8 @@ async def open_stream(
     Raises AttemptFailed; the response is then given up.
     """
     try:
-        await _accept(response, decoder.media_type, until, clock)
+        if not _fits(response, decoder.media_type):
+            raise await _unfit(response, decoder.media_type, until, clock)
         held = await _hold(response, decoder, until, limit)
     except BaseException:
         response.abort()
@@ -132,7 +135,8 @@ async def open_whole(
     Raises AttemptFailed; the response is then given up.
     """
     try:
-        await _accept(response, b"application/json", until, clock)
+        if not _fits(response, _JSON):
+            raise await _unfit(response, _JSON, until, clock)
         body = await read_body(response, limit, until)
         frame = _judge_whole(decode, body)
     except BaseException:
@@ -153,23 +157,32 @@ def _judge_whole(decode: WholeDecoder, body: bytes) -> Frame:
     return frame
 
 
-async def _accept(
-    response: OutboundResponse, media_type: bytes, until: float, clock: Callable[[], float]
-) -> None:
+def _fits(response: OutboundResponse, media_type: bytes) -> bool:
     """Status, content type and coding, before a byte of the body is believed."""
+    coding = kind = None
+    for name, value in response.headers:
+        if kind is None and name == b"content-type":
+            kind = value
+        elif coding is None and name == b"content-encoding":
+            coding = value
+    plain = coding is None or coding.lower() == b"identity"
+    return plain and 200 <= response.status < 300 and media_type_of(kind) == media_type
+
+
+async def _unfit(
+    response: OutboundResponse, media_type: bytes, until: float, clock: Callable[[], float]
+) -> AttemptFailed:
+    """Why an answer is not believed."""
     soon = min(until, clock() + _EXCERPT_TIME)
     if not 200 <= response.status < 300:
-        raise await status_refused(response, soon)
+        return await status_refused(response, soon)
     coding = header(response.headers, b"content-encoding")
     if coding is not None and coding.lower() != b"identity":
-        raise BadAnswer("the endpoint's answer is compressed, which was not asked for")
-    kind = (header(response.headers, b"content-type") or b"").split(b";")[0].strip().lower()
-    if kind == media_type:
-        return
-    if kind == b"application/json":
+        return BadAnswer("the endpoint's answer is compressed, which was not asked for")
+    if media_type_of(header(response.headers, b"content-type")) == _JSON:
         # Some servers answer a stream's early error as JSON with status 200.
         _look_for_error(await _excerpt(response, soon))
-    raise BadAnswer(f"the endpoint's answer is not {media_type.decode()}")
+    return BadAnswer(f"the endpoint's answer is not {media_type.decode()}")
 
 
 async def status_refused(response: OutboundResponse, until: float) -> StatusRefused:

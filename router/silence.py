@@ -39,7 +39,7 @@ class Silence:
         self._heard: dict[str, float] = {}
 
     def patience(self, key: str, stream: bool) -> Patience:
-        """What an attempt is made inside: `async with`."""
+        """What an attempt is made inside: `with`."""
         return Patience(self, key, stream, self._loop_time())
 
     def enter(self, one: Patience) -> None:
@@ -123,14 +123,14 @@ class Patience:
         self.stream = stream
         self.began = began
 
-    async def __aenter__(self) -> None:
+    def __enter__(self) -> None:
         task = self._task = asyncio.current_task()
         if task is None:
             raise RuntimeError("`patience` needs a task")
         self._before = task.cancelling()
         self._at.enter(self)
 
-    async def __aexit__(
+    def __exit__(
         self,
         kind: type[BaseException] | None,
         error: BaseException | None,

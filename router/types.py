@@ -148,11 +148,11 @@ class Candidacy:
     endpoint: Endpoint
     verdict: Eligible
     footprint: Footprint
+    tier: Tier = field(init=False, repr=False, compare=False)
 
-    @property
-    def tier(self) -> Tier:
-        """The tier it serves the model in."""
-        return self.verdict.candidate.tier
+    def __post_init__(self) -> None:
+        # The tier it serves the model in.
+        object.__setattr__(self, "tier", self.verdict.candidate.tier)
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,25 +36,21 @@ _MINT: Final = object()
 
 
 class Committed(Generic[T]):
-    """A subject whose entry is durable. Only the log makes one."""
+    """A subject whose entry is durable, and the evidence. Only the log makes one."""
 
-    __slots__ = ("_receipt", "_subject")
+    __slots__ = ("receipt", "subject")
+
+    subject: T
+    receipt: Receipt
 
     def __init__(self, subject: T, receipt: Receipt, mint: object) -> None:
         if mint is not _MINT:
             raise TypeError("only the region log makes a Committed")
-        self._subject = subject
-        self._receipt = receipt
+        object.__setattr__(self, "subject", subject)
+        object.__setattr__(self, "receipt", receipt)
 
-    @property
-    def subject(self) -> T:
-        """What was committed."""
-        return self._subject
-
-    @property
-    def receipt(self) -> Receipt:
-        """The evidence."""
-        return self._receipt
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"a Committed is what it was made of: `{name}` can't be set")
 
 
 _Waiter = tuple[asyncio.Future[Receipt], int]

@@ -25,7 +25,14 @@ from router.providers.bodies import (
 )
 from router.providers.failures import bad_answer, call_id, openai_failure
 from router.providers.streams import EventDecoder, JsonDecoder
-from router.transport.messages import Headers, Origin, OutboundRequest, TlsFiles, header
+from router.transport.messages import (
+    Headers,
+    Origin,
+    OutboundRequest,
+    TlsFiles,
+    header,
+    media_type_of,
+)
 
 _PATHS = {
     "chat.completions": "/chat/completions",
@@ -103,7 +110,7 @@ class OpenAiCompatible:
 
     def decoder(self, ask: Ask, endpoint: Endpoint, headers: Headers) -> Decoder | Failure:
         """See `Provider`: the answer's bytes, with the model's public name in them."""
-        kind = (header(headers, b"content-type") or b"").split(b";")[0].strip().lower()
+        kind = media_type_of(header(headers, b"content-type"))
         if kind == b"text/event-stream" and ask.stream:
             return EventDecoder(ask.model, drops_usage=self._adds_usage(ask, endpoint))
         if kind == b"application/json" and not ask.stream:

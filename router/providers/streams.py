@@ -79,7 +79,10 @@ class JsonDecoder:
 
     def finish(self) -> bytes:
         """The answer, under its public model name."""
-        body = b"".join(self._parts)
+        return self.whole(b"".join(self._parts))
+
+    def whole(self, body: bytes) -> bytes:
+        """The same of a body that is here in one piece."""
         try:
             answer: object = orjson.loads(body)
         except orjson.JSONDecodeError:

@@ -10,6 +10,7 @@ import enum
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Protocol, runtime_checkable
 from urllib.parse import urlsplit
 
@@ -125,8 +126,14 @@ class Origin:
     host: str
     port: int
     tls: TlsFiles | None = None
+    _hash: int = field(init=False, repr=False, compare=False)
+
+    def __hash__(self) -> int:
+        # It is looked up by several times for every request.
+        return self._hash
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "_hash", hash((self.scheme, self.host, self.port, self.tls)))
         if self.scheme not in ("http", "https"):
             raise ValueError(f"scheme `{self.scheme}` is not `http` or `https`")
         if not _HOST.fullmatch(self.host):
@@ -245,16 +252,25 @@ def header(headers: Headers, name: bytes) -> bytes | None:
     return None
 
 
+@lru_cache(256)
+def media_type_of(content_type: bytes | None) -> bytes:
+    """What a `content-type` names, in lower case and without parameters; empty for none."""
+    return (content_type or b"").split(b";")[0].strip().lower()
+
+
 async def read_body(response: OutboundResponse, limit: int, until: float) -> bytes:
     """The whole body, at most `limit` bytes. Raises TransportError; aborts on any error."""
     try:
         declared = header(response.headers, b"content-length") or b""
         if declared.isdigit() and int(declared) > limit:
             raise AnswerTooLarge(f"the answer is above {limit} bytes", Fate.UNKNOWN)
+        whole = int(declared) if declared.isdigit() else -1
         parts, size = [], 0
         while part := await response.chunk(until):
             parts.append(part)
             size += len(part)
+            if size == whole:
+                break
             if size > limit:
                 raise AnswerTooLarge(f"the answer is above {limit} bytes", Fate.UNKNOWN)
     except BaseException:

@@ -79,10 +79,12 @@ class World:
         reader = LogReader(Folder(self.box.root / "log").log(self.router.live.log_name))
         return [one for one in reader.entries() if one.kind == kind]
 
-    def arrive(self, key: str = CLINIC, model: str = "assistant") -> FakeExchange:
-        """A chat request that has not begun."""
+    def arrive(
+        self, key: str = CLINIC, model: str = "assistant", *more: tuple[bytes, bytes]
+    ) -> FakeExchange:
+        """A chat request that has not begun; `more` are headers beside the key."""
         body = f'{{"model":"{model}","messages":[{{"role":"user","content":"hi"}}]}}'
-        return FakeExchange(body.encode(), [(b"authorization", f"Bearer {key}".encode())])
+        return FakeExchange(body.encode(), [(b"authorization", f"Bearer {key}".encode()), *more])
 
     async def run(self, exchange: FakeExchange) -> FakeExchange:
         """Walk it through the twelve steps with the snapshot that serves now."""

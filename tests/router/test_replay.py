@@ -26,9 +26,7 @@ async def filled(root: Path) -> Path:
     """A log with plain, narrowed and refused requests."""
     async with watched(two_continents(root)) as world:
         for value in (b"internal", b"health", b"public,health"):
-            exchange = world.arrive()
-            exchange.head.headers.append((HEADER, value))  # type: ignore[attr-defined]
-            await world.run(exchange)
+            await world.run(world.arrive(CLINIC, "assistant", (HEADER, value)))
         await world.ask(BOSS)
         assert (await world.run(world.arrive(CLINIC, "abroad"))).status == 403
     return root / "log"

@@ -19,7 +19,7 @@ class Clock:
 
 
 async def heard(silence: Silence, clock: Clock, seconds: float, stream: bool = True) -> None:
-    async with silence.patience("a", stream):
+    with silence.patience("a", stream):
         clock.now += seconds
 
 
@@ -40,9 +40,8 @@ async def test_what_is_usual_is_the_99th_percentile_of_the_last() -> None:
 async def test_a_failed_attempt_teaches_nothing() -> None:
     silence = Silence(Clock())
     for _ in range(ENOUGH):
-        with pytest.raises(ValueError, match="no"):
-            async with silence.patience("a", True):
-                raise ValueError("no")
+        with pytest.raises(ValueError, match="no"), silence.patience("a", True):
+            raise ValueError("no")
     assert silence.usual("a", True) == UNKNOWN
     assert silence.heard("a") == float("-inf")
 
@@ -52,7 +51,7 @@ async def test_who_waits_longer_than_usual_is_suspected_until_content_comes() ->
     silence = Silence(clock)
     for _ in range(ENOUGH):
         await heard(silence, clock, 0.0)
-    async with silence.patience("a", True):
+    with silence.patience("a", True):
         clock.now += LEAST + 0.1
         assert list(silence.suspects(0.2)) == []
         clock.now += 0.2
@@ -66,7 +65,7 @@ async def test_ending_the_wait_is_a_timeout_of_unknown_fate() -> None:
     silence = Silence(asyncio.get_running_loop().time)
 
     async def attempt() -> None:
-        async with silence.patience("a", True):
+        with silence.patience("a", True):
             await asyncio.sleep(30)
 
     tasks = [asyncio.create_task(attempt()) for _ in range(3)]
@@ -84,7 +83,7 @@ async def test_a_cancellation_of_somebody_else_stays_one() -> None:
     silence = Silence(asyncio.get_running_loop().time)
 
     async def attempt() -> None:
-        async with silence.patience("a", True):
+        with silence.patience("a", True):
             await asyncio.sleep(30)
 
     task = asyncio.create_task(attempt())

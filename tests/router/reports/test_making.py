@@ -137,8 +137,8 @@ async def test_a_snapshot_that_is_gone_is_a_finding_and_what_it_told_is_not_know
 async def test_a_real_routers_log_is_read_as_it_is_written(tmp_path: Path) -> None:
     async with watched(two_continents(tmp_path)) as world:
         for value in (b"health", b"health", b"internal"):
-            exchange = world.arrive()
-            exchange.head.headers.append((b"x-domicile-attr-data_class", value))  # type: ignore[attr-defined]
+            said = (b"x-domicile-attr-data_class", value)
+            exchange = world.arrive(CLINIC, "assistant", said)
             assert (await world.run(exchange)).status == 200
         assert (await world.run(world.arrive(CLINIC, "abroad"))).status == 403
     day = between(round(AT * 1e6) - 10**9, round(AT * 1e6) + 10**9, zone("UTC"))
