@@ -3,8 +3,9 @@
 * entries per second, by how many clients wait together (one group per sync);
 * CPU µs per request (decision and outcome entry), all threads, and again per step;
 * added latency of `commit`, p50 and p99, log on and off in one run;
-* bytes per request, median over requests, all lines that belong to one included;
-* verify speed; terabytes per year at 1,000 requests per second.
+* bytes per request, median over requests, all lines that belong to one included, with and without a
+  named end user, and with indices of ten digits, as a log of years has them;
+* verify speed; terabytes and dollars per year at 1,000 requests per second (`bench/storage.py`).
 
 A clock that is read once per request and `os.urandom` are part of the cost. Latency depends on the
 disk below `--dir` more than on anything here.
@@ -14,29 +15,35 @@ import argparse
 import asyncio
 import json
 import os
+import re
 import statistics
 import sys
 import sysconfig
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from random import Random
 
 import uvloop
 
-from router.audit.entry import Entry, Interned, keyed_digest
-from router.audit.form import word
+from bench.storage import kept
+from router.audit.entry import Entry, Interned
+from router.audit.form import Quoted, word
 from router.audit.log import AuditLog
 from router.audit.note import create_signing_key, read_public_key
+from router.audit.openings import TenantKey
 from router.audit.settings import LogSettings
 from router.audit.verify import verify
 from router.formed import Formed
 
-YEAR = 365 * 24 * 3600
+_REFERENCES = re.compile(rb'"@":(\d+)')
 _CASES = 60  # distinct (tenant, attributes, policy) combinations in flight
 
-DIGEST = word(keyed_digest(b"k" * 32, b"prompt"))
+KEY = TenantKey("tenant", "key", 0, bytes(32))
+CONTENT, USER = word(KEY.content("request", b"prompt")), word(KEY.pseudonym("user"))
 
 
 def cases() -> list[Interned]:
@@ -60,21 +67,20 @@ def cases() -> list[Interned]:
 
 
 PLANS = [Interned([endpoint, "fra-large", "sonnet-eu"]) for endpoint in ("fra-small", "par-small")]
-ATTEMPTS = [
-    Interned({"endpoint": endpoint, "replica": 0, "status": 200, "what": "ok"})
-    for endpoint in ("fra-small", "par-small")
-]
 RAN = [
     Interned(
         {
-            "ran": {"process": [place], "retain": [], "operate": ["DE"]},
-            "recipients": ["Example GmbH"],
+            "attempts": [{"endpoint": endpoint, "result": "ok"}],
+            "endpoint": endpoint,
+            "ran": {"process": [place], "retain": "nothing", "operate": ["DE"], "source": place,
+                    "provider": "self", "model": "llama", "recipients": ["Example GmbH"],
+                    "mechanisms": ["dpa"]},
             "place": "not observable",
             "status": "ok",
         }
     )
-    for place in ("self:fra1", "self:par1")
-]
+    for endpoint, place in (("fra-small", "self:fra1"), ("par-small", "self:par1"))
+]  # fmt: skip
 
 
 class Told:
@@ -84,20 +90,25 @@ class Told:
         self._formed = Formed(4096)
         self._known = cases()
 
-    def decision(self, number: int, now: float) -> Entry:
+    def decision(
+        self,
+        number: int,
+        now: float,
+        id_: str | None = None,
+        content: Quoted = CONTENT,
+        user: Quoted | None = USER,
+    ) -> Entry:
         """A decision; the keyed digests of text and user are not the log's to make."""
         case = self._known[number % _CASES]
-        filled = self._formed.decision(case, DIGEST, PLANS[number % 2], DIGEST)
-        return Entry("decision", f"{number:026d}", now, filled)
+        filled = self._formed.decision(case, content, PLANS[number % 2], user)
+        return Entry("decision", id_ or f"{number:026d}", now, filled)
 
-    def outcome(self, number: int, now: float) -> Entry:
+    def outcome(self, number: int, now: float, id_: str | None = None) -> Entry:
         """The outcome of one answered attempt."""
         at, millis, cost = number % 2, number % 9000, number % 90_000
         tokens = (number % 4000, number % 700)
-        filled = self._formed.outcome(
-            RAN[at], ATTEMPTS[at], (millis, millis), tokens, cost, estimated=False
-        )
-        return Entry("outcome", f"{number:026d}", now, filled)
+        filled = self._formed.outcome(RAN[at], (millis, millis), tokens, cost, estimated=False)
+        return Entry("outcome", id_ or f"{number:026d}", now, filled)
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,22 +184,45 @@ async def level_off(clients: int, seconds: float) -> tuple[float, float]:
 
 def sizes(folder: Path) -> Mapping[str, float]:
     """Bytes per request on disk: median of decision + outcome lines, and means with the rest."""
-    by_request: dict[str, int] = {}
+    by_request: Counter[str] = Counter()
+    aged: Counter[str] = Counter()
     segments = leaves = 0
     for path in folder.glob("*/segments/*.jsonl"):
         data = path.read_bytes()
         segments += len(data)
         leaves += path.with_suffix(".leaves").stat().st_size
         for line in data.splitlines():
-            entry = json.loads(line)
-            if entry.get("r"):
-                by_request[entry["r"]] = by_request.get(entry["r"], 0) + len(line) + 1
+            request = json.loads(line).get("r")
+            if request:
+                by_request[request] += len(line) + 1
+                aged[request] += sum(10 - len(digits) for digits in _REFERENCES.findall(line))
     return {
         "median_bytes_per_request": statistics.median(by_request.values()),
+        "median_with_ten_digit_indices": statistics.median((by_request + aged).values()),
         "mean_with_interned": round(segments / len(by_request), 1),
         "mean_with_leaf_hashes": round((segments + leaves) / len(by_request), 1),
-        "tb_per_year_at_1000_rps": round(segments / len(by_request) * 1000 * YEAR / 1e12, 2),
     }
+
+
+async def sample(root: Path, user: bool, count: int = 8192) -> Path:
+    """A log whose requests are told apart as real ones are: ids, digests and users by chance."""
+    folder, chance = root / f"user-{user}", Random(1)
+    settings = LogSettings(folder, "bench", root / "log.key")
+    log = await AuditLog.open(settings, clock=time.time, entropy=os.urandom)
+    told, letters = Told(), "0123456789abcdefghijklmnopqrstuv"
+
+    async def one(number: int) -> None:
+        id_ = "06h2jg4" + "".join(chance.choices(letters, k=19))
+        content, named = word(KEY.content(id_, b"prompt")), None
+        if user:
+            named = word(KEY.pseudonym(f"user {chance.randrange(1 << 20)}"))
+        await log.commit(told.decision(number, time.time(), id_, content, named), None)
+        log.note(told.outcome(number, time.time(), id_))
+
+    for first in range(0, count, 64):
+        await asyncio.gather(*(one(number) for number in range(first, first + 64)))
+    await log.close()
+    return folder
 
 
 def verify_speed(folder: Path, key_file: Path) -> Mapping[str, float]:
@@ -208,12 +242,15 @@ def run(root: Path, seconds: float, levels: Sequence[int]) -> Mapping[str, objec
     create_signing_key(root / "log.key")
     loads = [uvloop.run(level(root, clients, seconds)) for clients in levels]
     last = root / f"c{levels[-1]}"
+    named, unnamed = (uvloop.run(sample(root, user)) for user in (True, False))
+    size = sizes(named)
     return {
         "python": sys.version.split()[0],
         "config_args": sysconfig.get_config_var("CONFIG_ARGS"),
         "cpus": os.cpu_count(),
         "loads": [asdict(load) for load in loads],
-        "size": sizes(last),
+        "size": {"with_user": size, "without_user": sizes(unnamed)},
+        "storage": kept(named, size["mean_with_interned"]),
         "verify": verify_speed(last, root / "log.key"),
     }
 

@@ -114,6 +114,7 @@ class LogSection(Strict):
     """Where the region log goes, and the lasting key that certifies what signs its tree heads.
 
     `signing_key`: `kms:ARN`, or `file:PATH`, which is weaker: who can read it can sign for ever.
+    `bind_answers`: answers are bound as requests are, for some CPU and 44 bytes of each entry.
     `key_period`: how long one key binds a tenant's contents and users; what is erased goes with it.
     """
 
@@ -121,6 +122,7 @@ class LogSection(Strict):
     signing_key: LastingKey
     kms: KmsSection = KmsSection()
     key_period: Duration = 86_400.0
+    bind_answers: bool = False
     durability: Annotated[str, Field(pattern=r"^(local|replicated)$")] = "local"
     anchor: AnchorSection | None = None
     seal: SealSection | None = None

@@ -7,12 +7,9 @@ Only what differs between requests is filled in: digests, numbers, and values th
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
 
-from router.audit.entry import Interned, Joined, Kind
+from router.audit.entry import Interned, Kind
 from router.audit.form import INTERNED, NUMBER, TEXT, Filled, Form, Quoted
-
-_JOINED: Final = {"ms": NUMBER}
 
 
 class Formed:
@@ -20,7 +17,7 @@ class Formed:
 
     def __init__(self, bound: int) -> None:
         self._bound = bound
-        self._forms: dict[object, tuple[Interned, Interned | None, Form]] = {}
+        self._forms: dict[object, tuple[Interned, Form]] = {}
 
     def decision(
         self,
@@ -39,59 +36,53 @@ class Formed:
                 body["good_until"] = NUMBER
             if user is not None:
                 body["user"] = TEXT
-            found = self._made(key, "decision", body, shared, None)
+            found = self._made(key, "decision", body, shared)
         # In the order of names, as they stand in the line.
         if good_until is not None:
             more = (content, good_until, plan)
-            return Filled(found[2], more if user is None else (*more, user))
-        return Filled(found[2], (content, plan) if user is None else (content, plan, user))
+            return Filled(found[1], more if user is None else (*more, user))
+        return Filled(found[1], (content, plan) if user is None else (content, plan, user))
 
     def outcome(
         self,
         ran: Interned,
-        tried: Interned,
         millis: tuple[int, int],
         tokens: tuple[int, int],
         cost: int | None,
         estimated: bool,
+        answer: Quoted | None = None,
     ) -> Filled:
         """The outcome of one attempt that says no more than this.
 
         Args:
-            ran, tried: what its like have in common: the answer, and the attempt.
-            millis: of the attempt, and of the whole.
+            ran: what its like have in common: the answer, and the attempt.
+            millis: of the whole, and of the attempt.
+            answer: what binds the answer's bytes, where it does.
         """
-        key = (id(ran), id(tried), cost is None, estimated)
+        key = (id(ran), cost is None, estimated, answer is None)
         found = self._forms.get(key)
-        if found is None or found[0] is not ran or found[1] is not tried:
-            body: dict[str, object] = {
-                "attempts": [Joined(tried, _JOINED)],  # type: ignore[arg-type]
-                "millis": NUMBER, "tokens": [NUMBER, NUMBER],
-            }  # fmt: skip
+        if found is None or found[0] is not ran:
+            body: dict[str, object] = {"millis": NUMBER, "ms": NUMBER, "tokens": [NUMBER, NUMBER]}
+            if answer is not None:
+                body["answer"] = TEXT
             if cost is not None:
                 body["cost"] = NUMBER
             if estimated:
                 body["estimated"] = True
-            found = self._made(key, "outcome", body, ran, tried)
-        ms, whole = millis
-        if cost is None:
-            return Filled(found[2], (ms, whole, *tokens))
-        return Filled(found[2], (ms, cost, whole, *tokens))
+            found = self._made(key, "outcome", body, ran)
+        # In the order of names, as they stand in the line.
+        told = (*millis, *tokens) if cost is None else (cost, *millis, *tokens)
+        return Filled(found[1], told if answer is None else (answer, *told))
 
     def clear(self) -> None:
         """Keep no form: their values belong to a snapshot."""
         self._forms.clear()
 
     def _made(
-        self,
-        key: object,
-        kind: Kind,
-        body: Mapping[str, object],
-        shared: Interned,
-        other: Interned | None,
-    ) -> tuple[Interned, Interned | None, Form]:
-        """The form under a key that holds the ids of what is shared, kept so that they stay so."""
+        self, key: object, kind: Kind, body: Mapping[str, object], shared: Interned
+    ) -> tuple[Interned, Form]:
+        """The form under a key that holds the id of what is shared, kept so that it stays so."""
         if len(self._forms) >= self._bound:
             self._forms.clear()
-        made = self._forms[key] = (shared, other, Form(kind, body, shared))
+        made = self._forms[key] = (shared, Form(kind, body, shared))
         return made

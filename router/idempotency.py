@@ -15,14 +15,15 @@ something elsewhere: then its key is spent.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from router.dispatch import DecideAgain, Dispatched
 from router.drifted import covers, read, shown
 from router.errors import RequestError
-from router.exchange import Exchange, Headers, RequestHead
+from router.exchange import Exchange, Headers
+from router.passed import Passed
 from router.relay import Relayed
 from router.retrying import STATEFUL
 from router.state.answers import (
@@ -95,13 +96,13 @@ class Once:
         await exchange.end(answer.body)
 
 
-class Recorded:
+class Recorded(Passed):
     """An exchange that keeps a copy of its answer, up to a size. See `Exchange`."""
 
-    __slots__ = ("_exchange", "_headers", "_largest", "_parts", "_size", "_status")
+    __slots__ = ("_headers", "_largest", "_parts", "_size", "_status")
 
     def __init__(self, exchange: Exchange, largest: int) -> None:
-        self._exchange = exchange
+        super().__init__(exchange)
         self._largest = largest
         self._status = 0
         self._headers: Headers = ()
@@ -116,54 +117,18 @@ class Recorded:
         origin = plan.id, candidacy.endpoint.name, where, sent
         return Answer(*origin, self._status, tuple(self._headers), b"".join(self._parts))
 
-    def _keep(self, data: bytes) -> None:
+    def seen(self, data: bytes) -> None:
+        """See `Passed`."""
         self._size += len(data)
         if self._size <= self._largest:
             self._parts.append(bytes(data))
         else:
             self._parts.clear()
 
-    @property
-    def head(self) -> RequestHead:
-        """See `Exchange`."""
-        return self._exchange.head
-
-    @property
-    def gone(self) -> bool:
-        """See `Exchange`."""
-        return self._exchange.gone
-
-    @property
-    def started(self) -> bool:
-        """See `Exchange`."""
-        return self._exchange.started
-
-    def chunks(self, limit: int) -> AsyncIterator[bytes]:
-        """See `Exchange`."""
-        return self._exchange.chunks(limit)
-
-    async def body(self, limit: int) -> bytes:
-        """See `Exchange`."""
-        return await self._exchange.body(limit)
-
-    def on_gone(self, callback: Callable[[], None] | None) -> Callable[[], None] | None:
-        """See `Exchange`."""
-        return self._exchange.on_gone(callback)
-
     async def start(self, status: int, headers: Headers) -> None:
         """See `Exchange`."""
         self._status, self._headers = status, headers
-        await self._exchange.start(status, headers)
-
-    async def write(self, data: bytes) -> None:
-        """See `Exchange`."""
-        self._keep(data)
-        await self._exchange.write(data)
-
-    async def end(self, data: bytes = b"") -> None:
-        """See `Exchange`."""
-        self._keep(data)
-        await self._exchange.end(data)
+        await super().start(status, headers)
 
 
 @dataclass(slots=True)

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from math import isfinite
 from operator import is_
+from typing import Final
 
 import orjson
 
@@ -32,6 +33,9 @@ from router.recipients import recipients
 from router.settling import Ended
 from router.types import Admitted, Arrival, Attempt, Candidacy, Decided, Filtered, Plan
 
+_OPEN: Final = 1 << 16
+_ALONE: Final = frozenset({"ms"})
+
 
 class Scribe:
     """Writes entries' bodies; keeps what is interned, so that it is encoded once.
@@ -51,7 +55,8 @@ class Scribe:
         self._openings = openings
         self._formed = Formed(bound)
         self._orders: Alike[tuple[Candidacy, ...], Interned] = Alike(bound)
-        self._answers: dict[object, tuple[Candidacy, Interned, Interned]] = {}
+        self._answers: dict[object, tuple[Candidacy, Interned]] = {}
+        self._binding: dict[str, TenantKey] = {}
 
     def forget(self) -> None:
         """Keep nothing of a snapshot that has been replaced; what it wrote is in the log."""
@@ -71,6 +76,10 @@ class Scribe:
         key = self._key(admitted, at)
         shared, order = self._common(filtered, key.id), self._order(ranked.order)
         until = None if plan.good_until is None else int(plan.good_until)
+        if admitted.snapshot.config.log.bind_answers:
+            if len(self._binding) >= _OPEN:  # entries of requests that were never committed
+                del self._binding[next(iter(self._binding))]
+            self._binding[plan.id] = key
         if graded.verdict is None and admitted.asked.model in admitted.snapshot.policy.models:
             user = _user_of(admitted)
             filled = self._formed.decision(
@@ -100,30 +109,33 @@ class Scribe:
 
     def outcome(self, ended: Ended, plan: Plan, now: float) -> Entry:
         """How it went, from what was called; `replays` is the request whose answer was given."""
-        answered = ended.candidacy
-        usual = None if answered is None else self._usual(ended, answered, plan)
+        answered, key = ended.candidacy, self._binding.pop(plan.id, None)
+        bound = None if key is None or not ended.answer else key.answer(plan.id, ended.answer)
+        usual = None if answered is None else self._usual(ended, answered, plan, bound)
         if usual is not None:
             return Entry("outcome", plan.id, now, usual)
-        body: dict[str, Json] = {
-            "attempts": [self._tried(one, plan, answered) for one in ended.attempts],
-            "millis": ended.millis,
-        }
+        body: dict[str, Json] = {"millis": ended.millis}
+        tried = [self._tried(one, plan, answered) for one in ended.attempts]
+        ran = None if answered is None else self._answered(plan, answered, ended)
+        if ran is not None and len(tried) == 1 and tried[0].rest.keys() == _ALONE:
+            ran = self._together(ran, tried[0].shared)
+            body |= tried[0].rest
+        else:
+            body["attempts"] = tried
         if ended.usage is not None:
             body["tokens"] = list(ended.usage)
         once = plan.admitted.lease.once
         if once is not None and once.answer is not None:
             body["replays"] = once.answer.id
-        if ended.broke:
-            body["broke"] = ended.broke
-        if ended.provider_code:
-            body["provider_code"] = ended.provider_code
-        if ended.estimated:
-            body["estimated"] = True
+        optional: dict[str, Json] = {
+            "broke": ended.broke, "provider_code": ended.provider_code,
+            "estimated": ended.estimated, "answer": bound,
+        }  # fmt: skip
+        body |= {name: value for name, value in optional.items() if value}
         if ended.micro_dollars is not None:
             body["cost"] = ended.micro_dollars
         if answered is None:
             body["status"] = ended.status
-        ran = None if answered is None else self._answered(plan, answered, ended)
         return Entry("outcome", plan.id, now, body, ran)
 
     def refusal(self, error: RequestError, at: Decided | Filtered) -> Entry:
@@ -244,7 +256,9 @@ class Scribe:
             known = self._orders.put(order, self._once(("plan", names), names))
         return known
 
-    def _usual(self, ended: Ended, answered: Candidacy, plan: Plan) -> Filled | None:
+    def _usual(
+        self, ended: Ended, answered: Candidacy, plan: Plan, bound: str | None
+    ) -> Filled | None:
         """The outcome of one attempt that was answered, if that and its figures are all of it."""
         attempts, tokens = ended.attempts, ended.usage
         once = plan.admitted.lease.once
@@ -258,14 +272,19 @@ class Scribe:
         known = self._answers.get(key)
         # An assurance may lapse meanwhile: then what it was called under is looked at each time.
         if known is None or known[0] is not answered or answered.endpoint.assurances:
+            ran = self._answered(plan, answered, ended)
             tried = self._tried(one, plan, answered).shared
-            known = (answered, self._answered(plan, answered, ended), tried)
+            known = (answered, self._together(ran, tried))
             if len(self._answers) >= self._bound:
                 self._answers.clear()
             self._answers[key] = known
-        millis, estimated = (one.millis, ended.millis), ended.estimated
         return self._formed.outcome(
-            known[1], known[2], millis, tokens, ended.micro_dollars, estimated
+            known[1],
+            (ended.millis, one.millis),
+            tokens,
+            ended.micro_dollars,
+            ended.estimated,
+            None if bound is None else word(bound),
         )
 
     def _answered(self, plan: Plan, candidacy: Candidacy, ended: Ended) -> Interned:
@@ -286,6 +305,11 @@ class Scribe:
                 "status": ended.status,
             },
         )
+
+    def _together(self, ran: Interned, tried: Interned) -> Interned:
+        """An answer and the one attempt that it took."""
+        both = {**(ran.fields or {}), "attempts": [tried.value]}
+        return self._once(("together", ran.digest, tried.digest), both)
 
     def _ran(self, plan: Plan, candidacy: Candidacy) -> Interned:
         """What an endpoint is called under: its footprint, who receives the data, by what right."""

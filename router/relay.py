@@ -49,6 +49,7 @@ class Relayed:
         malformed: events left out because they can't be read.
         finish: a reason to stop was seen.
         usage: the token counts as the endpoint wrote them; later ones laid over earlier ones.
+        answer: the SHA-256 of the body that the client was given; empty where it isn't bound.
     """
 
     complete: bool
@@ -60,6 +61,7 @@ class Relayed:
     malformed: int
     finish: bool
     usage: Mapping[str, object] | None
+    answer: bytes = b""
 
 
 def chat_error(reason: str) -> bytes:

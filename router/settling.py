@@ -30,6 +30,7 @@ class Ended:
         millis: from arrival to the end.
         broke: why an answer broke off after content, a stable code; empty when it didn't.
         provider_code: the provider's own code for that, from the lists of those known.
+        answer: the SHA-256 of the body that the client was given; empty where it isn't bound.
     """
 
     status: str
@@ -42,6 +43,7 @@ class Ended:
     millis: int
     broke: str = ""
     provider_code: str = ""
+    answer: bytes = b""
 
 
 def end(
@@ -60,9 +62,11 @@ def end(
     micro = None if price is None else round(price * 1_000_000)
     used, attempts = (usage.input, usage.output), tuple(tried)
     broke, code = _broke(how)
+    answer = how.answer if isinstance(how, Relayed) else b""
     return Ended(
-        _status(how), attempts, candidacy, None, used, usage.estimated, micro, millis, broke, code
-    )
+        _status(how), attempts, candidacy, None, used, usage.estimated, micro, millis, broke, code,
+        answer,
+    )  # fmt: skip
 
 
 def _broke(how: Relayed | RequestError | str) -> tuple[str, str]:

@@ -21,11 +21,13 @@ from router.classifying import Suites
 from router.dispatch import Dispatched, Dispatcher
 from router.eligible import Filter
 from router.errors import RequestError
+from router.exchange import Exchange, Lines
 from router.grading import Graders
 from router.idempotency import HEADER, Idempotency
 from router.metrics import Metrics
 from router.misdirection import Direction, direct
 from router.opening import OpenedStream
+from router.passed import Digested
 from router.pipeline import Observed, Refused
 from router.priority import priority_of
 from router.quotas import Quotas, estimate
@@ -228,12 +230,20 @@ class TwelveSteps:
 
     async def relay(self, dispatched: Dispatched) -> Relayed:
         """11. Receipt headers, then the bytes."""
-        arrival, opened = dispatched.plan.arrival, dispatched.opened
+        arrival = dispatched.plan.arrival
         exchange = arrival.exchange
         headers = receipts.receipt_headers(dispatched)
         once = dispatched.plan.admitted.lease.once
         if once is not None:
             exchange = once.recorded(exchange)
+        bound = None
+        if arrival.snapshot.config.log.bind_answers:
+            exchange = bound = Digested(exchange)
+        how = await self._relayed(dispatched, exchange, headers)
+        return how if bound is None else replace(how, answer=bound.digest())
+
+    async def _relayed(self, dispatched: Dispatched, exchange: Exchange, headers: Lines) -> Relayed:
+        arrival, opened = dispatched.plan.arrival, dispatched.opened
         if isinstance(opened, OpenedStream):
             pace = Pace(arrival.snapshot.config.router.limits.idle, arrival.deadline)
             surface = arrival.surface.name

@@ -9,14 +9,17 @@ A disclosure opens one request and no other:
 
  1. a bundle proves the request's entries (`bundle.py`);
  2. the disclosure is for this log and request;
- 3. an entry of it is bound to the text: HMAC(key, text), cut to 24 bytes, is its `content`;
+ 3. an entry of it is bound to the text: HMAC(key, text), cut to 24 bytes, is its `content`; or
+    HMAC(key, `answer` || 0x00 || SHA-256(text)) is its `answer`;
  4. every opening given opens a commitment of its entries (`committed`).
 
-The text is the request's body, byte for byte as it was sent.
+The text is the request's body, byte for byte as it was sent, or the answer's, as it was given: of a
+stream all its events, without what HTTP puts around them.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from hashlib import sha256
 from typing import Final
 
 import orjson
@@ -27,6 +30,7 @@ from router.audit.lines import Value
 from router.audit.openings import (
     Opening,
     TenantKey,
+    answer,
     commitment,
     content,
     decoded,
@@ -107,7 +111,8 @@ def read_disclosure(data: bytes) -> Disclosure:
 
 
 def belongs(shown: Iterable[Shown], given: Disclosure, body: bytes) -> list[Shown]:
-    """The proved entries that a request's body belongs to. `shown` as `verify_bundle` gives them.
+    """The proved entries that a request's or an answer's body belongs to. `shown` as
+    `verify_bundle` gives them.
 
     Raises:
         ProofRefused: it belongs to none, or something disclosed opens nothing.
@@ -117,10 +122,12 @@ def belongs(shown: Iterable[Shown], given: Disclosure, body: bytes) -> list[Show
         raise ProofRefused(f"the bundle proves nothing of `{given.request}` in `{given.log}`")
     if given.key is None:
         raise ProofRefused("the key that bound the content was erased: nothing shows it any more")
-    digest = content(given.key, body)
-    found = [one for one in own if one.body.get("content") == digest]  # 3
+    sent, got = content(given.key, body), answer(given.key, sha256(body).digest())
+    found = [o for o in own if o.body.get("content") == sent or o.body.get("answer") == got]  # 3
     if not found:
-        raise ProofRefused(f"the text is not what `{given.request}` was sent with")
+        raise ProofRefused(
+            f"the text is not what `{given.request}` was sent with, nor an answer bound to it"
+        )
     committed = {pair for one in own for pair in _committed(one)}
     for name, salt, value in given.openings:  # 4
         if (name, commitment(salt, name, value)) not in committed:

@@ -4,8 +4,10 @@ The log holds no text of a client. Of the request it holds a keyed digest, of th
 pseudonym, of other words a salted commitment. What relates these to text is here, beside the log:
 
 - a key per tenant and period, which an entry names (`bound`): the content of a request is bound by
-  HMAC(HMAC(content key, request id), bytes as sent), cut to 24 bytes, its user by HMAC(user key,
-  user), cut to 16, where content key and user key are HMAC(key, `content`) and HMAC(key, `user`);
+  HMAC(HMAC(content key, request id), bytes as sent), cut to 24 bytes, its answer, where it is, by
+  HMAC(the same, `answer` || 0x00 || SHA-256 of the bytes as given), cut to 24, its user by
+  HMAC(user key, user), cut to 12, where content key and user key are HMAC(key, `content`) and
+  HMAC(key, `user`);
 - an opening per commitment, which is HMAC(salt, name || 0x00 || text).
 
 One line each, canonical JSON:
@@ -36,7 +38,7 @@ from router.audit.layout import complete_lines
 
 KEY_BYTES: Final = 32
 CONTENT_BYTES: Final = 24
-PSEUDONYM_BYTES: Final = 16
+PSEUDONYM_BYTES: Final = 12
 SALT_BYTES: Final = 16
 NAME_BYTES: Final = 6
 LONGEST: Final = 256
@@ -91,6 +93,10 @@ class TenantKey:
     def content(self, id_: str, raw: bytes) -> str:
         """What the log holds of a request's content."""
         return content(self._content.over(id_.encode()), raw)
+
+    def answer(self, id_: str, digest: bytes) -> str:
+        """What the log holds of a request's answer, given the SHA-256 of its body."""
+        return answer(self.of_request(id_), digest)
 
     def pseudonym(self, user: str) -> str:
         """What the log holds of a user in this period."""
@@ -285,6 +291,11 @@ class Openings:
 def content(key: bytes, raw: bytes) -> str:
     """What binds bytes under a request's key: 32 characters."""
     return text(Mac(key).over(raw)[:CONTENT_BYTES])
+
+
+def answer(key: bytes, digest: bytes) -> str:
+    """What binds an answer, by the SHA-256 of its body, under a request's key: 32 characters."""
+    return content(key, b"answer\0" + digest)
 
 
 def commitment(salt: bytes, name: str, value: str) -> str:

@@ -44,7 +44,9 @@ def disclose(folder: Path, log: str, request: str) -> None:
 @json_option
 @failing
 def belongs(bundle: Path, opening: Path, text: Path, keys: tuple[str, ...], as_json: bool) -> None:
-    """Prove that TEXT, a request's body byte for byte, belongs to the entry that BUNDLE proves.
+    """Prove that TEXT, a body byte for byte, belongs to the entry that BUNDLE proves.
+
+    It is the request's body, or the answer's where the log binds those (`log.bind_answers`).
 
     \b
     Example:

@@ -12,7 +12,10 @@ For the digests of each account, region and trail below a folder, in the order o
 6. a log file that no digest lists is unlisted, unless it is newer than the newest digest.
 
 Hashes are of unpacked content. Files are found by name, which CloudTrail makes unique. Source: AWS
-CloudTrail user guide, "CloudTrail digest file structure" and "custom validations".
+CloudTrail user guide, "CloudTrail digest file structure" and "custom validations". What is signed
+was compared with AWS's own code, `_create_string_to_sign` of aws-cli's
+`awscli/customizations/cloudtrail/validation.py` (read 2026-11-30): these four lines, and `null`
+where there was no digest before.
 """
 
 from __future__ import annotations

@@ -17,6 +17,7 @@ import orjson
 
 from router.audit.errors import AuditError
 from router.reports.document import Picture, Report, Section, Table
+from router.reports.glyphs import NOTE, lacking, named
 
 
 class PdfUnavailable(AuditError):
@@ -26,14 +27,14 @@ class PdfUnavailable(AuditError):
 def pdf(report: Report) -> bytes:
     """The document. Raises PdfUnavailable."""
     typst = _typst()
+    values, pictures = _drawable(report, typst)
     with tempfile.TemporaryDirectory(prefix="domicile-report-") as name:
         folder = Path(name)
         source = folder / "report.typ"
         source.write_bytes(files("router.reports").joinpath("report.typ").read_bytes())
-        (folder / "report.json").write_bytes(orjson.dumps(_values(report)))
-        for section in report.sections:
-            for picture in section.pictures:
-                (folder / _file(picture)).write_text(picture.svg, "utf-8")
+        (folder / "report.json").write_bytes(values)
+        for file, svg in pictures:
+            (folder / file).write_text(svg, "utf-8")
         try:
             made = typst.compile(str(source), root=str(folder))
         except (RuntimeError, ValueError) as error:
@@ -41,6 +42,18 @@ def pdf(report: Report) -> bytes:
     if not isinstance(made, bytes):
         raise PdfUnavailable("typst gave no single document; use the version Domicile names")
     return made
+
+
+def _drawable(report: Report, typst: ModuleType) -> tuple[bytes, list[tuple[str, str]]]:
+    """The report's values as JSON and its pictures, with what no font here can draw named."""
+    values = orjson.dumps(_values(report)).decode()
+    shown = [picture for section in report.sections for picture in section.pictures]
+    fonts = (font.path for font in typst.Fonts().fonts() if font.path)
+    instead = named(lacking("".join([values, *(one.svg for one in shown)]), fonts))
+    if instead:
+        noted = {**_values(report), "about": f"{report.subtitle} {NOTE}"}
+        values = orjson.dumps(noted).decode().translate(instead)
+    return values.encode(), [(_file(one), one.svg.translate(instead)) for one in shown]
 
 
 def _values(report: Report) -> dict[str, object]:

@@ -11,12 +11,15 @@ from pathlib import Path
 from statistics import median
 from unittest.mock import patch
 
+import pytest
+
+from router.audit.bundle import ProofRefused
 from router.audit.disclosure import belongs, disclose
 from router.audit.layout import Folder
 from router.audit.openings import Opening, TenantKey, read
 from router.records import Scribe
-from tests.cases.built import built, entries, key_of
-from tests.router.scripted import FakeExchange, answer, failure
+from tests.cases.built import MAIN, Files, built, entries, key_of
+from tests.router.scripted import FakeExchange, Reply, answer, event, failure, lost, stream
 
 
 async def test_a_decision_tells_who_what_and_why(tmp_path: Path) -> None:
@@ -78,6 +81,50 @@ async def test_text_and_user_are_bound_and_stand_nowhere(tmp_path: Path) -> None
     assert b"illness" not in logged
 
 
+BINDS = Files(main=MAIN.replace('log.key"}', 'log.key", bind_answers: true}'))
+EVENTS = [event(content="of your "), event(content="illness"), b"data: [DONE]\n\n"]
+
+
+@pytest.mark.parametrize("way", ["whole", "streamed", "broken", "after another"])
+async def test_the_answer_is_bound_as_the_client_got_it(tmp_path: Path, way: str) -> None:
+    def script(host: str, number: int) -> Reply:
+        if way == "after another" and host == "fra1":
+            return failure(503)
+        if way in ("streamed", "broken"):
+            return stream(*EVENTS[: 2 if way == "broken" else 3], *([lost()] * (way == "broken")))
+        return answer("of your illness")
+
+    async with built(tmp_path, script, BINDS) as world:
+        got, other = (world.exchange("eu", stream=way in ("streamed", "broken")) for _ in "12")
+        await world.run(got)
+        await world.run(other)
+    assert b"illness" in got.written
+    folder = Folder(tmp_path / "log").log("eu-1")
+    found = [one for one in entries(tmp_path) if one.kind == "outcome"]
+    shown = [
+        replace(one, place=replace(one.place, log="eu-1"))
+        for one in entries(tmp_path)
+        if one.id == found[0].id
+    ]
+    given = disclose(folder, found[0].id)
+    (entry,) = belongs(shown, given, got.written)
+    assert (entry.kind, entry.body["status"]) == (
+        "outcome", "incomplete" if way == "broken" else "ok",
+    )  # fmt: skip
+    for wrong in (got.written[:-1], got.written + b"\n", b""):
+        with pytest.raises(ProofRefused, match="nor an answer"):
+            belongs(shown, given, wrong)
+    assert found[0].body["answer"] != found[1].body["answer"], "each request has a key of its own"
+    logged = b"".join(p.read_bytes() for p in tmp_path.rglob("*") if p.is_file())
+    assert b"illness" not in logged
+
+
+async def test_answers_are_bound_only_where_it_is_asked_for(tmp_path: Path) -> None:
+    async with built(tmp_path, lambda host, number: answer()) as world:
+        await world.ask("eu")
+    assert not [one for one in entries(tmp_path) if "answer" in one.body]
+
+
 def ran(body: Mapping[str, object]) -> dict[str, object]:
     found = body["ran"]
     assert isinstance(found, dict)
@@ -95,15 +142,21 @@ async def test_what_many_requests_share_is_written_once(tmp_path: Path) -> None:
     assert all(one["candidates"] == decisions[0]["candidates"] for one in decisions)
 
 
-async def test_a_request_takes_at_most_400_bytes_of_the_log(tmp_path: Path) -> None:
-    """All its lines together, at the median; what it shares with others is written once."""
+@pytest.mark.parametrize("user", [None, "ann-4711"])
+async def test_a_request_takes_at_most_400_bytes_of_the_log(
+    tmp_path: Path, user: str | None
+) -> None:
+    """All its lines together, at the median; what it shares with others is written once. There is
+    room for indices of ten digits, as after years of a thousand requests a second."""
     async with built(tmp_path, lambda host, number: answer()) as world:
         for _ in range(30):
-            await world.ask("eu")
+            await world.ask("eu", user=user)
     sizes: Counter[str] = Counter()
     for path in (tmp_path / "log" / "eu-1" / "segments").glob("*.jsonl"):
         for line in path.read_bytes().splitlines():
-            sizes[json.loads(line).get("r") or ""] += len(line) + 1
+            digits = re.findall(rb'"@":(\d+)', line)
+            longer = sum(10 - len(one) for one in digits)
+            sizes[json.loads(line).get("r") or ""] += len(line) + 1 + longer
     del sizes[""]  # the log's own
     assert len(sizes) == 30
     assert median(sizes.values()) <= 400

@@ -1,6 +1,7 @@
 """That a text belongs to an entry can be shown, of one request, until it is erased."""
 
 import json
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
@@ -53,6 +54,27 @@ async def test_a_text_belongs_to_its_entry_and_to_no_other(box: LogBox) -> None:
         belongs(proved(box, folder), given, TEXT + b" ")
     with pytest.raises(ProofRefused, match="proves nothing of `r1`"):
         belongs(proved(box, folder, "r2"), given, TEXT)
+
+
+async def test_an_answer_belongs_to_its_outcome(box: LogBox) -> None:
+    log = await box.open()
+    key = log.openings.key("clinic", START)
+    body: dict[str, Json] = {
+        "plan": ["a"], "who": {"tenant": "clinic"}, "bound": key.id,
+        "content": key.content("r1", TEXT),
+    }  # fmt: skip
+    await log.commit(Entry("decision", "r1", box.clock.now, body), None)
+    got = b"data: hi\n\n"
+    told: dict[str, Json] = {"status": "ok", "answer": key.answer("r1", sha256(got).digest())}
+    await log.record(Entry("outcome", "r1", box.clock.now, told))
+    await log.close()
+    folder = Folder(box.folder).log("eu-1")
+    given = disclose(folder, "r1")
+    assert [one.kind for one in belongs(proved(box, folder), given, got)] == ["outcome"]
+    assert [one.kind for one in belongs(proved(box, folder), given, TEXT)] == ["decision"]
+    for wrong in (b"answer\0" + sha256(got).digest(), got[:-1]):
+        with pytest.raises(ProofRefused):
+            belongs(proved(box, folder), given, wrong)
 
 
 async def test_a_disclosure_opens_one_request_only(box: LogBox) -> None:

@@ -82,7 +82,7 @@ def test_a_pseudonym_is_stable_for_a_period_and_tells_nothing_across(side: Box) 
     assert names[0] == names[1]
     assert len(set(names)) == 3
     assert openings.key("games", START + 2 * DAY).pseudonym("ann") != names[-1]
-    assert all(len(name) == 22 for name in names)
+    assert all(len(name) == 16 for name in names)
 
 
 def test_keys_outlive_the_process_and_only_their_owner_reads_them(side: Box) -> None:

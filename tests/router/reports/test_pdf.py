@@ -37,6 +37,20 @@ async def test_nothing_in_a_log_is_evaluated(plain: LogBox, tmp_path: Path) -> N
     assert "Whatthisevidencecannotshow" in words
 
 
+async def test_no_character_becomes_an_empty_box(
+    plain: LogBox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await filled(plain, [Did("牙科"), Did("clinic")])
+    monkeypatch.setattr(module, "lacking", lambda text, fonts: frozenset("牙科") & frozenset(text))
+    made = pdf(report(plain))
+    if shutil.which("pdftotext") is None:
+        return
+    words = await asyncio.to_thread(read, made, tmp_path / "r.pdf")
+    assert "[U+7259][U+79D1]" in words
+    assert "installfontsforthem" in words
+    assert "牙" not in words
+
+
 async def test_a_report_of_nothing_and_of_one(plain: LogBox) -> None:
     await filled(plain, [])
     assert pdf(report(plain)).startswith(b"%PDF-")
