@@ -1,6 +1,7 @@
 """What would end up outside if a tenant's grant became another boundary. Reads, never moves.
 
-1. what the router writes to, each with its region, and what is stored there already;
+1. what the router writes to, each with its region, and what is stored there already: files of
+   exports and answers kept under idempotency keys too;
 2. this router itself, which processes every call;
 3. the endpoints of the tenant's models, by their footprints.
 """
@@ -16,7 +17,7 @@ from regions.footprints.base import PLAIN_CALL, footprint
 from regions.places import Boundary, PlaceError, PlaceSet
 from router.audit.layout import Folder
 from router.checking import stores
-from router.config import ConfigError
+from router.config import Config, ConfigError
 from router.drifted import joined
 from router.snapshot import Snapshot
 
@@ -69,9 +70,25 @@ def _standing(kind: str, name: str, places: PlaceSet, bound: Boundary, held: str
 
 def _stores(snapshot: Snapshot, bound: Boundary, base: Path) -> Iterator[Standing]:
     """1. Entries of all tenants stand in one log, so the whole of it counts."""
-    for name, region in stores(snapshot.config).items():
-        held = stored(base / snapshot.config.log.dir) if name == "log" else ""
-        yield _standing("store", name, snapshot.policy.atlas.place(region), bound, held)
+    config = snapshot.config
+    held = {"log": stored(base / config.log.dir), **_files(config, base)}
+    answers = f"each answer for at most {config.idempotency.window:g} s"
+    kept = config.router.region if config.state is None else config.state.region
+    held["idempotency keys"] = answers
+    here = dict.fromkeys(held, config.router.region)
+    for name, region in {**here, **stores(config), "idempotency keys": kept}.items():
+        yield _standing(
+            "store", name, snapshot.policy.atlas.place(region), bound, held.get(name, "")
+        )
+
+
+def _files(config: Config, base: Path) -> dict[str, str]:
+    """Exports to files on this machine, and how long those are."""
+    files = {f"log.exports {one.name}": base / one.file for one in config.log.exports if one.file}
+    return {
+        name: f"{path.stat().st_size} bytes" if path.exists() else "nothing yet"
+        for name, path in files.items()
+    }
 
 
 def stored(folder: Path) -> str:

@@ -14,7 +14,7 @@ import asyncio
 import os
 import sys
 import tempfile
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
@@ -76,7 +76,8 @@ class Reporting:
     async def _ran(self, who: Auditor, text: str, where: str, out: Path) -> str:
         # As `--name=value`, so that no value is read as another option.
         options = [f"--period={text}", f"--time-zone={where}", f"--out={out}", "--despite-findings",
-                   f"--view-from={who.principal.view_from or ''}"]  # fmt: skip
+                   f"--view-from={who.principal.view_from or ''}",
+                   *(f"--anchor-told={told}" for told in self._anchors())]  # fmt: skip
         if who.principal.tenant != EVERY:
             options.append(f"--tenant={who.principal.tenant}")
         # Where the log lies is the operator's business: the report names its folder only.
@@ -86,6 +87,12 @@ class Reporting:
         except TimeoutError:
             message = f"it took more than {LONGEST:.0f} s; use `domicile audit report` on a copy"
             raise RequestError("deadline", message) from None
+
+    def _anchors(self) -> Iterator[str]:
+        """What this router's anchors hold, and since when, in words."""
+        for one in [] if self.live.anchors is None else self.live.anchors.health():
+            held = "nothing yet" if one.age is None else f"{one.size} lines, {one.age:.0f} s ago"
+            yield f"{one.name} ({one.state}) took {held}"
 
 
 async def run(command: Sequence[str], place: Path) -> str:

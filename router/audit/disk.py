@@ -18,6 +18,9 @@ class Disk(Protocol):
     def write(self, fd: int, data: bytes) -> None:
         """Write all of `data` at the end."""
 
+    def size(self, fd: int) -> int:
+        """How many bytes its file has."""
+
     def sync(self, fd: int) -> None:
         """Return once everything written to `fd` is on stable storage."""
 
@@ -60,6 +63,10 @@ class LocalDisk:
             if written == 0:
                 raise OSError(errno.EIO, "nothing was written")
             view = view[written:]
+
+    def size(self, fd: int) -> int:
+        """See Disk."""
+        return os.fstat(fd).st_size
 
     def sync(self, fd: int) -> None:
         """See Disk."""

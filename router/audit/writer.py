@@ -68,6 +68,7 @@ class Writer:
         self._tree = frontier
         self._failed = False
         self._files: tuple[int, int] | None = None
+        self._end = 0
         if segment is not None:
             self._open(segment)
 
@@ -94,7 +95,9 @@ class Writer:
         if self._files is None:
             raise LogUnavailable("the first batch of a log starts a segment")
         segment, sidecar = self._files
-        self._disk.write(segment, b"\n".join(lines) + b"\n")  # 3, 4
+        data = b"\n".join(lines) + b"\n"
+        self._disk.write(segment, data)  # 3, 4
+        self._alone(segment, len(data))
         self._disk.sync(segment)  # 5
         leaves = [leaf_hash(line) for line in lines]
         self._disk.write(sidecar, b"".join(leaves))  # 6
@@ -105,6 +108,16 @@ class Writer:
             head = signer.published(head)
             self._publish(head, sidecar)
         return Written(first, leaves, head)
+
+    def _alone(self, segment: int, written: int) -> None:
+        """A lock can be lost, as on a network file system; then another process may write too."""
+        self._end += written
+        found = self._disk.size(segment)
+        if found != self._end:
+            raise LogUnavailable(
+                f"another process writes `{self._folder.path}`: its segment has {found} bytes "
+                f"where this one wrote {self._end}; let one write, then run `audit verify`"
+            )
 
     def _publish(self, head: Checkpoint, sidecar: int) -> None:
         self._disk.sync(sidecar)
@@ -125,6 +138,7 @@ class Writer:
     def _open(self, first: int) -> None:
         segment = self._folder.segment(first)
         self._files = (self._disk.open(segment.path), self._disk.open(segment.leaves))
+        self._end = self._disk.size(self._files[0])
 
     def _shut(self) -> None:
         for fd in self._descriptors():

@@ -44,6 +44,7 @@ _FOLDER = click.Path(path_type=Path, file_okay=False)
               help="A public key to trust; repeatable.")  # fmt: skip
 @click.option("--reconcile", metavar="FILE", type=_FILE,
               help="What `audit reconcile --json` found.")  # fmt: skip
+@click.option("--anchor-told", "anchors", multiple=True, hidden=True)  # by a router, of its own
 @click.option("--despite-findings", "despite", is_flag=True,
               help="Make a report of a log that doesn't verify; it says so on top.")  # fmt: skip
 @click.option("--out", metavar="FILE", multiple=True, type=_FILE,
@@ -63,6 +64,7 @@ def command(  # noqa: PLR0913
     receipts: tuple[Path, ...],
     keys: tuple[str, ...],
     reconcile: Path | None,
+    anchors: tuple[str, ...],
     despite: bool,
     out: tuple[Path, ...],
     as_json: bool,
@@ -96,6 +98,7 @@ def command(  # noqa: PLR0913
         receipts,
         tuple(public_key(text) for text in keys),
         reconcile,
+        anchors,
         despite,
     )
     _write(folder, asked, writers, as_json=as_json)

@@ -42,7 +42,8 @@ class Asked:
 
     `least` is the smallest group told (1: all; `None`: all of a tenant's own report that lies
     inside its boundary, else `LEAST`); `view_from` where the reader is, as a boundary, or `None`
-    for whoever holds the log; `despite` makes a report of a log that doesn't verify.
+    for whoever holds the log; `anchors` what a router says of its own; `despite` makes a report of
+    a log that doesn't verify.
     """
 
     scope: Scope
@@ -53,6 +54,7 @@ class Asked:
     receipts: tuple[Path, ...] = ()
     keys: tuple[PublicKey, ...] = ()
     reconcile: Path | None = None
+    anchors: tuple[str, ...] = ()
     despite: bool = False
 
 
@@ -89,6 +91,7 @@ def make(path: Path, asked: Asked, progress: Callable[[int], object] = lambda _:
             least,
             asked.made_at,
             extra,
+            anchors=asked.anchors,
             stranger=_stranger(scope, gathered, facts),
         )
     )

@@ -37,6 +37,7 @@ class Made:
     least: int
     made_at: float
     extra: Sequence[Section] = ()
+    anchors: Sequence[str] = ()
     stranger: bool = False
 
 

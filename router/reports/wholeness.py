@@ -28,8 +28,10 @@ def alarm(verdict: Verdict) -> str:
 def whole(made: Made) -> Section:
     """The section."""
     verdict = made.verdict
+    # What a finding says in detail may name requests and endpoints of other tenants.
+    own = made.scope.tenant is not None
     findings = [
-        Line((one.fault, readable(str(one.place)), readable(one.detail)))
+        Line((one.fault, readable(str(one.place)), _FOR_OTHERS if own else readable(one.detail)))
         for one in verdict.all_findings[:MOST]
     ]
     every = [*verdict.notices, *(n for log in verdict.logs for n in log.notices)]
@@ -48,6 +50,7 @@ def whole(made: Made) -> Section:
     return Section("whole", "Is the log whole?", list(_said(made, notices)), (), tables)
 
 
+_FOR_OTHERS: Final = "told to who may read every tenant's records"
 _LOGS: Final = (
     "log", "lines", "status", "lines below an anchor", "anchored until", "age of the anchor, s",
     "newest entry",
@@ -64,6 +67,8 @@ def _said(made: Made, notices: list[str]) -> Iterator[str]:
             "No checkpoint or receipt held elsewhere was given: nothing contradicts itself, but "
             "whoever holds the signing key could have written it all anew."
         )
+    for told in made.anchors:
+        yield f"The router says of its anchors: {readable(told)}. That is its word; ask the anchor."
     counts = {
         "findings": len(made.verdict.all_findings),
         "notices": len(notices),

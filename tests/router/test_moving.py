@@ -23,10 +23,24 @@ def test_nothing_is_outside_of_what_holds_it_all(tmp_path: Path) -> None:
 
 
 def test_stores_router_and_endpoints_are_listed(tmp_path: Path) -> None:
-    assert outside(tmp_path, "FR") == {"log", "local-1", "fra-small", "fra-large", "iad-large"}
-    assert outside(tmp_path, "CH") == {
-        "log", "local-1", "fra-small", "fra-large", "par-large", "iad-large",
-    }  # fmt: skip
+    kept = {"log", "idempotency keys"}
+    ends = {*kept, "local-1", "fra-small", "fra-large", "iad-large"}
+    assert outside(tmp_path, "FR") == ends
+    assert outside(tmp_path, "CH") == {*ends, "par-large"}
+
+
+def test_files_and_answers_that_are_kept_are_listed(tmp_path: Path) -> None:
+    box = sound(tmp_path)
+    text = box.config.read_text()
+    more = "signing_key: file:log.key, exports: [{file: e.jsonl, format: cef}]"
+    assert "signing_key: file:log.key" in text
+    box.config.write_text(text.replace("signing_key: file:log.key", more))
+    (tmp_path / "e.jsonl").write_text("1234\n")
+    found = {one.name: one for one in plan_move(box.snapshot(), "clinic", "CH", tmp_path, AT)}
+    assert found["log.exports e.jsonl"].held == "5 bytes"
+    assert not found["log.exports e.jsonl"].inside
+    assert found["idempotency keys"].held == "each answer for at most 600 s"
+    assert not found["idempotency keys"].inside
 
 
 def test_only_the_tenant_s_own_models_count(tmp_path: Path) -> None:

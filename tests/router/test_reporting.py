@@ -11,6 +11,8 @@ import httpx
 import pytest
 
 from router import reporting
+from router.audit.anchors.keeper import AnchorKeeper
+from router.audit.note import Checkpoint
 from router.auditing import Auditor, auditor
 from router.errors import RequestError
 from router.reporting import Reporting, run
@@ -86,6 +88,31 @@ async def test_the_command_is_bound_by_the_key(tmp_path: Path) -> None:
             assert (ran.given[-1], ran.place) == ("log", tmp_path)
             assert ran.before == number, "the reading is in the log before anything is read"
         assert not list(tmp_path.glob("**/report.json"))
+
+
+async def test_the_report_says_how_old_the_anchors_are(tmp_path: Path) -> None:
+    async with filled(tmp_path) as world:
+        now = [100.0]
+
+        async def takes(head: Checkpoint) -> None:
+            now[0] += 1
+
+        keeper = AnchorKeeper({"w.example.org": takes, "s3": takes}, lambda: now[0])
+        world.router.live.anchors = keeper
+        ran = Ran("x", lambda: readings(world))
+        reporting_ = Reporting(world.router.live, ran)
+        await reporting_.report(holder(world, "all"), DAY, "UTC", "json")
+        assert "--anchor-told=w.example.org (late) took nothing yet" in ran.given
+        head = await world.router.live.log.tick()
+        if head is None:
+            world.now[0] += 120
+            head = await world.router.live.log.tick()
+        assert head is not None
+        await keeper.publish(head)
+        now[0] += 7
+        await reporting_.report(holder(world, "all"), DAY, "UTC", "json")
+        [told] = [one for one in ran.given if one.startswith("--anchor-told=s3")]
+        assert f"(ok) took {head.size} lines, " in told
 
 
 @pytest.mark.parametrize("period", ["soon", "--tenant=shop", "2026-11 --despite", "x" * 70])

@@ -56,6 +56,22 @@ def test_a_batch_is_lines_hashes_and_one_signed_head(box: LogBox) -> None:
     one.close()
 
 
+def test_two_writers_of_one_log_end_both(box: LogBox) -> None:
+    """Whatever became of the lock: what one wrote is told by the file's size to the other."""
+    one = writer(box, QuickDisk())
+    one.write(Batch(LINES[:3], START), signer(box))
+    other = Writer(LogFolder(box.folder / "eu-1"), QuickDisk(), Frontier(), 0)
+    other.write(Batch(LINES[3:4]), signer(box))
+    before = segment(box, 0)
+    for each in (one, other):
+        with pytest.raises(LogUnavailable, match="another process writes"):
+            each.write(Batch(LINES[4:5]), signer(box))
+        with pytest.raises(LogUnavailable, match="failed earlier"):
+            each.write(Batch(LINES[5:6]), signer(box))
+    assert segment(box, 0).startswith(before)
+    assert not (box.folder / "eu-1" / "checkpoint").exists(), "nothing of it is signed"
+
+
 def test_lines_are_synced_before_anything_is_signed_or_told(box: LogBox) -> None:
     disk = FaultyDisk()
     one = writer(box, disk)

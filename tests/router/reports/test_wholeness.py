@@ -41,6 +41,29 @@ async def test_a_request_that_names_no_snapshot_is_no_notice(plain: LogBox) -> N
     assert "keys were taken from the roster" in str(notice["notice"])
 
 
+async def test_a_tenants_report_tells_where_a_finding_is_and_not_of_whom(plain: LogBox) -> None:
+    await filled(plain, [Did("clinic"), Did("shop")])
+    [segment] = (plain.folder / "eu-1" / "segments").glob("*.jsonl")
+    lines = segment.read_bytes().splitlines(keepends=True)
+    segment.write_bytes(b"".join([*lines[:-2], lines[-2].replace(b"1", b"2"), lines[-1]]))
+    found = report(plain, tenant="clinic", despite=True)
+    assert found.alarm
+    told = rows(found, "whole", 1)
+    assert told
+    assert {row["detail"] for row in told} == {"told to who may read every tenant's records"}
+    assert all("eu-1" in str(row["place"]) for row in told)
+    every = rows(report(plain, despite=True), "whole", 1)
+    assert "told to who may" not in str(every)
+
+
+async def test_what_a_router_says_of_its_anchors_is_its_word(plain: LogBox) -> None:
+    await filled(plain, [])
+    found = report(plain, anchors=("w.example.org (ok) took 9 lines, 12 s ago",))
+    [part] = [one for one in found.sections if one.id == "whole"]
+    assert any("w.example.org (ok) took 9 lines" in said and "its word" in said
+               for said in part.paragraphs)  # fmt: skip
+
+
 async def test_processes_and_crashes_come_from_the_roster(plain: LogBox) -> None:
     await filled(plain, [Did(), Did(status="open")])
     # A copy of the folder while a process writes is what a crash leaves.
