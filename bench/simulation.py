@@ -44,7 +44,8 @@ def mooncake(options: argparse.Namespace) -> Iterator[Row]:
     trace = read(options.trace)
     asks = tuple(replace(ask, tenant=ANY, region="self:fra1") for ask in trace.asks)
     trace = replace(trace, asks=asks[: options.first])
-    scenario = Scenario((Ground("self:fra1", options.replicas, NODE),))
+    ground = Ground("self:fra1", options.replicas, NODE)
+    scenario = Scenario((ground,), routers=options.routers, seed=options.seed)
     ideal = ideal_hits(trace.asks, 512, 2048 * options.replicas)
     # All at once, and no reading ever makes a replica full: engines queue, and are never idle.
     flood = play(replace(scenario, scrape=1e9), trace.compressed(1e6), Conduct("least-load"))
@@ -61,7 +62,8 @@ def regions(options: argparse.Namespace) -> Iterator[Row]:
     least: dict[bool, int] = {}
     for spill in (False, True):
         for size in range(4, 13):
-            scenario = Scenario(grounds([f"{region}={size}" for region in THREE], EngineSpec()))
+            places = grounds([f"{region}={size}" for region in THREE], EngineSpec())
+            scenario = Scenario(places, seed=options.seed)
             found = play(scenario, _three(scenario, options.day), Conduct(spill=spill)).result
             yield {**found.row(), "spill": spill}
             if found.good >= 0.99:
@@ -155,6 +157,8 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--replicas", type=int, default=8)
     parser.add_argument("--compress", type=float, default=None)
     parser.add_argument("--first", type=int, default=None)
+    parser.add_argument("--routers", type=int, default=1)
+    parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--day", type=float, default=1200.0)
     options = parser.parse_args(arguments)
     if options.name == "mooncake" and options.trace is None:

@@ -6,6 +6,7 @@ report is unknown: neither ever reads as high or as low.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from math import inf
@@ -16,6 +17,7 @@ RUNNING: Final = "running"
 WAITING: Final = "waiting"
 KV: Final = "kv"
 PROGRESS: Final = "progress"
+ROOM: Final = "room"
 
 NAMES: Final[Mapping[str, str]] = MappingProxyType(
     {
@@ -30,6 +32,7 @@ NAMES: Final[Mapping[str, str]] = MappingProxyType(
         "sglang:num_running_reqs": RUNNING,
         "sglang:num_queue_reqs": WAITING,
         "sglang:token_usage": KV,
+        "sglang:max_total_num_tokens": ROOM,
         "sglang:generation_tokens_total": PROGRESS,
         "sglang:prompt_tokens_total": PROGRESS,
         # Text Generation Inference: its metrics reference; it tells no share of KV in use
@@ -48,6 +51,9 @@ NAMES: Final[Mapping[str, str]] = MappingProxyType(
 naming; a label stands in a name only where one metric says several things."""
 
 _WHOLE: Final = frozenset(name.partition("{")[0] for name in NAMES)
+_VLLM_CACHE: Final = "vllm:cache_config_info"
+"""vLLM says in labels how many KV blocks there are, and of how many tokens."""
+_LABEL: Final = re.compile(r'(block_size|num_gpu_blocks)="(\d+)"')
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +61,8 @@ class Reading:
     """What an engine said at `at` (loop time); `None` where it said nothing.
 
     `running`, `waiting`: requests; `kv`: share of the KV cache in use, 0 to 1; `progress`: a
-    counter that grows while the engine works. `own`: requests this router had there then.
+    counter that grows while the engine works. `own`: requests this router had there then; `room`:
+    tokens that the KV cache can hold.
     """
 
     at: float
@@ -64,6 +71,7 @@ class Reading:
     kv: float | None = None
     progress: float | None = None
     own: int = 0
+    room: float | None = None
 
 
 def parse_metrics(page: str, at: float, own: int = 0) -> Reading:
@@ -79,13 +87,16 @@ def parse_metrics(page: str, at: float, own: int = 0) -> Reading:
         else:
             found[meaning] = max(before, value) if meaning == KV else before + value
     return Reading(
-        at, found.get(RUNNING), found.get(WAITING), found.get(KV), found.get(PROGRESS), own
-    )
+        at, found.get(RUNNING), found.get(WAITING), found.get(KV), found.get(PROGRESS), own,
+        found.get(ROOM),
+    )  # fmt: skip
 
 
 def _samples(page: str) -> Iterator[tuple[str, float]]:
     for line in page.splitlines():
         name = line.partition("{")[0].partition(" ")[0]
+        if name == _VLLM_CACHE and len(sizes := dict(_LABEL.findall(line))) == 2:
+            yield ROOM, float(sizes["block_size"]) * float(sizes["num_gpu_blocks"])
         if name not in _WHOLE:
             continue
         meaning = NAMES.get(name) or _labelled(name, line)
@@ -144,6 +155,11 @@ class Readings:
         """The reading, unless it is stale or there is none."""
         found = self._at.get(key)
         return found if found is not None and now - found.at <= self.stale else None
+
+    def room(self, key: str) -> float:
+        """Tokens that a replica's cache can hold, which no age changes; endless if not known."""
+        found = self._at.get(key)
+        return inf if found is None or found.room is None else found.room
 
     def moved(self, key: str) -> float:
         """When the engine was last seen to work, in loop time; minus infinity if never."""

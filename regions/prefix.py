@@ -1,13 +1,16 @@
 """Prefix affinity: requests that begin alike go where that beginning is in the engine's cache.
 
 A prompt is cut into blocks, and each block's hash covers all before it: equal hashes, equal
-beginnings. A replica is chosen by
+beginnings. A replica is chosen by what it must do before the answer's first token: the work that
+it has, and the tokens of this prompt that its cache doesn't hold.
 
-1. the longest beginning that this router sent somewhere;
-2. else by rendezvous hashing of the prompt's anchor, so that routers that share nothing choose
-   alike, and a replica that comes or goes moves only its own share;
-3. in both cases only while it has not too much more to do than the least busy one, measured by
-   the tokens that the cache saves; else load alone decides.
+1. Every replica that this router sent the beginning to, and that has not written over it since,
+   is worth the tokens that it saves; the least busy one is always among the choices.
+2. While even the least busy one has work, a saved token is worth more: it spares all who come
+   until the queues are empty. See `SPARED`.
+3. A conversation that this router doesn't know is given a little more at the replica that
+   rendezvous hashing of its anchor names: routers that share nothing choose alike, and a replica
+   that comes or goes moves only its own share.
 
 Hashes are BLAKE2b: the same in every process, and no client can aim for a collision that
 pays (one would only send a request to a replica without its cache).
@@ -15,23 +18,30 @@ pays (one would only send a request to a replica without its cache).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from itertools import accumulate
+from math import inf
 from typing import Final
 
 BLOCK: Final = 512
 """Characters of the first blocks: about 128 tokens, a few blocks of an engine's cache."""
 EACH: Final = 8
-"""Blocks of one size; the next eight are twice as large, five sizes in all."""
-SIZES: Final = tuple(BLOCK << step for step in range(5) for _ in range(EACH))
+"""Blocks of one size; the next eight are twice as large, eight sizes in all."""
+SIZES: Final = tuple(BLOCK << step for step in range(8) for _ in range(EACH))
 BLOCKS: Final = len(SIZES)
-"""Blocks looked at, at most: 124 Ki characters."""
+"""Blocks looked at, at most: a million characters."""
 SIZES_UPTO: Final = tuple(accumulate(SIZES, initial=0))
 """Characters of the first so many blocks."""
 ANCHOR: Final = 4
 """The anchor is the end of the first user message, or this many blocks into it if that is first."""
+SPARED: Final = 4.0
+"""A token of work delays those who come until the queue it stands in is empty. At a load of `r`
+that is `r / (1 - r)` times as long as the queue is now: four times at the 80 % of capacity that a
+fleet should be able to run at."""
+_HOLDERS: Final = 64
+"""Replicas remembered for a block, the newest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,11 +49,13 @@ class Trail:
     """The beginning of a prompt: chained block hashes, and what names the conversation.
 
     `stem`: how many blocks lie before the anchor's end; who knows more knows the conversation.
+    `length`: characters of the whole prompt, of which the blocks may be the first part only.
     """
 
     blocks: tuple[bytes, ...]
     anchor: bytes
     stem: int = 0
+    length: int = 0
 
 
 def trail(parts: Iterable[tuple[str, str]], salt: bytes = b"", session: bytes = b"") -> Trail:
@@ -55,23 +67,26 @@ def trail(parts: Iterable[tuple[str, str]], salt: bytes = b"", session: bytes = 
     """
     anchor = blake2b(salt + b"\0" + session, digest_size=8).digest() if session else b""
     blocks: list[bytes] = []
-    chain, rest = blake2b(salt, digest_size=8).digest(), ""
+    chain, rest, length = blake2b(salt, digest_size=8).digest(), "", 0
     far = stem = BLOCKS
     for role, text in parts:
+        length += len(text) + len(role) + 2
+        if len(blocks) >= BLOCKS:
+            continue
         rest += f"\x1e{role}\x1f{text[: SIZES_UPTO[-1]]}"
         if role == "user":
             far = min(far, len(blocks) + ANCHOR)
-        while len(blocks) < BLOCKS and len(rest) >= (size := SIZES[len(blocks)]):
-            chain = _linked(chain, rest[:size])
+        at = 0
+        while len(blocks) < BLOCKS and len(rest) - at >= (size := SIZES[len(blocks)]):
+            chain = _linked(chain, rest[at : at + size])
             blocks.append(chain)
-            rest = rest[size:]
+            at += size
+        rest = rest[at:]
         if not anchor and len(blocks) >= far:
             anchor, stem = blocks[far - 1], far - 1
         if not anchor and role == "user":
             anchor, stem = _linked(chain, rest), len(blocks)
-        if len(blocks) >= BLOCKS:
-            break
-    return Trail(tuple(blocks), anchor or _linked(chain, rest), min(stem, len(blocks)))
+    return Trail(tuple(blocks), anchor or _linked(chain, rest), min(stem, len(blocks)), length)
 
 
 def _linked(before: bytes, text: str) -> bytes:
@@ -83,28 +98,42 @@ def rendezvous(anchor: bytes, keys: Iterable[str]) -> list[str]:
     return sorted(keys, key=lambda key: blake2b(anchor + key.encode(), digest_size=8).digest())
 
 
+_Holder = tuple[str, float]
+
+
+def _endless(key: str) -> float:
+    """The room of a cache of which nothing is known."""
+    del key
+    return inf
+
+
 class Affinity:
     """Where beginnings were sent, by this router; bounded, the longest unused is forgotten first.
 
     Args:
-        worth: how many tokens of work a replica may have more than the least busy one, for each
-            token of a known conversation that its cache holds. Above 1 the request itself waits
-            a little longer than need be, and what it saves all others wait less.
-        guess: the same for each token of a prompt whose conversation is not known, at the replica
-            that its anchor names: another router may have sent its beginning there.
+        spared: what a saved token is worth to others: so many times the work that even the least
+            busy replica has, for a prompt that is held as a whole. 0: nothing.
+        guess: the share of a prompt whose conversation is not known that is taken for held at the
+            replica that its anchor names: another router may have sent its beginning there.
         bound: blocks remembered.
     """
 
-    __slots__ = ("_bound", "_guess", "_seen", "_worth")
+    __slots__ = ("_bound", "_guess", "_seen", "_spared", "_written")
 
-    def __init__(self, worth: float = 2.0, guess: float = 0.1, bound: int = 1 << 17) -> None:
-        self._worth = worth
+    def __init__(self, spared: float = SPARED, guess: float = 0.1, bound: int = 1 << 17) -> None:
+        self._spared = spared
         self._guess = guess
         self._bound = bound
-        self._seen: dict[bytes, str] = {}
+        self._seen: dict[bytes, tuple[_Holder, ...]] = {}
+        self._written: dict[str, float] = {}
 
     def choose(
-        self, trail: Trail, loads: Mapping[str, float], prompt: int, least: str
+        self,
+        trail: Trail,
+        loads: Mapping[str, float],
+        prompt: int,
+        least: str,
+        room: Callable[[str], float] = _endless,
     ) -> tuple[str, int]:
         """The replica for a prompt, and how many of its tokens that has yet to compute; remembered.
 
@@ -112,39 +141,68 @@ class Affinity:
             loads: tokens of work at each replica that may be chosen.
             prompt: its tokens.
             least: the least busy replica, taken when no cache is worth more.
+            room: the tokens that a replica's cache can hold.
         """
-        known, count = self._known(trail.blocks)
-        held = round(prompt * SIZES_UPTO[count] / SIZES_UPTO[len(trail.blocks)]) if count else 0
-        # A beginning that all conversations share is in every cache before long.
-        wanted = {known: held * (self._worth if count > trail.stem else 1.0)}
-        if count <= trail.stem:
+        held, known = self._held(trail, prompt, room)
+        worth = 1 + self._spared * loads[least] / max(1, prompt)
+        wanted = {key: worth * tokens for key, tokens in held.items() if key in loads}
+        wanted.setdefault(least, 0.0)
+        if not known and self._guess:
             home = rendezvous(trail.anchor, loads)[0]
             wanted[home] = max(wanted.get(home, 0.0), self._guess * prompt)
-        chosen = least
-        for key, more in sorted(wanted.items(), key=lambda one: -one[1]):
-            if key in loads and loads[key] <= loads[least] + more:
-                chosen = key
-                break
-        self.remember(trail.blocks, chosen)
-        return chosen, prompt - held if chosen == known else prompt
+        chosen = min(wanted, key=lambda key: (loads[key] - wanted[key], key != least))
+        left = prompt - held.get(chosen, 0)
+        self.remember(trail.blocks, chosen, left)
+        return chosen, left
 
-    def _known(self, blocks: Sequence[bytes]) -> tuple[str, int]:
-        """Where the longest known beginning is, and of how many blocks."""
-        for count in range(len(blocks), 0, -1):
-            found = self._seen.get(blocks[count - 1])
-            if found is not None:
-                return found, count
-        return "", 0
+    def _held(
+        self, trail: Trail, prompt: int, room: Callable[[str], float]
+    ) -> tuple[dict[str, int], bool]:
+        """The prompt's tokens in the cache of each replica, and if one knows the conversation.
 
-    def remember(self, blocks: Sequence[bytes], key: str) -> None:
-        """A replica is about to hold these blocks."""
+        The last token is always computed.
+        """
+        held: dict[str, int] = {}
+        known, before, length = False, None, trail.length or SIZES_UPTO[len(trail.blocks)]
+        for count in range(len(trail.blocks), 0, -1):
+            found = self._seen.get(trail.blocks[count - 1])
+            if found is None or found is before:
+                continue
+            tokens = min(prompt - 1, prompt * SIZES_UPTO[count] // length)
+            before = found
+            for key, written in found:
+                if key not in held and self._written.get(key, 0.0) - written <= room(key):
+                    held[key] = tokens
+                    known = known or count > trail.stem
+        return held, known
+
+    def remember(self, blocks: Sequence[bytes], key: str, fresh: int = 0) -> None:
+        """A replica is about to hold these blocks, and to write so many tokens for that."""
+        written = self._written[key] = self._written.get(key, 0.0) + fresh
         seen = self._seen
+        mine: tuple[_Holder, ...] = ((key, written),)
+        before, joined = None, mine
         for block in blocks:
-            seen.pop(block, None)
-            seen[block] = key
+            found = seen.pop(block, mine)
+            if found is not before:
+                before, joined = found, _joined(found, key, mine)
+            seen[block] = joined
         while len(seen) > self._bound:
             del seen[next(iter(seen))]
 
     def forget(self, keep: frozenset[str]) -> None:
         """Drop replicas that are gone."""
-        self._seen = {block: key for block, key in self._seen.items() if key in keep}
+        left = {
+            block: tuple([holder for holder in found if holder[0] in keep])
+            for block, found in self._seen.items()
+        }
+        self._seen = {block: found for block, found in left.items() if found}
+        for key in self._written.keys() - keep:
+            del self._written[key]
+
+
+def _joined(found: tuple[_Holder, ...], key: str, mine: tuple[_Holder, ...]) -> tuple[_Holder, ...]:
+    """The holders with a new one in front."""
+    if found is mine:
+        return mine
+    return mine + tuple([holder for holder in found if holder[0] != key])[: _HOLDERS - 1]

@@ -254,7 +254,8 @@ class Balance:
     ) -> Held | None:
         """Choose a replica and count the request there; `None` when the endpoint has none.
 
-        A replica that holds the prompt's beginning is taken, unless it has too much to do.
+        The one that will probably begin to answer first, with the prompt's beginning in its cache
+        or without.
 
         Args:
             tokens: prompt and expected output; `prompt` the first of the two alone.
@@ -281,7 +282,7 @@ class Balance:
         if trail is None:
             return least.key, prompt
         loads = {seat.key: seat.load for seat in alike}
-        return self.affinity.choose(trail, loads, prompt, least.key)
+        return self.affinity.choose(trail, loads, prompt, least.key, self.readings.room)
 
     def _lot(self, key: str) -> float:
         """Among equals the lowest is chosen: by chance, in proportion to the shares."""

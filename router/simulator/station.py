@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from regions.fleet import Reading, Readings
 from regions.health import HealthBook
@@ -122,8 +122,10 @@ class Station:
 
     def _trail(self, ask: Ask, block: int) -> Trail:
         """The trail of a prompt whose blocks are these: the first is the system's, as in truth."""
-        texts = [self._text(one, block * 4) for one in ask.blocks[:62]]
-        return trail((("system", texts[0]), ("user", "".join(texts[1:]))), MODEL.encode())
+        texts = [self._text(one, block * 4) for one in ask.blocks]
+        found = trail((("system", texts[0]), ("user", "".join(texts[1:]))), MODEL.encode())
+        # The last block is seldom whole, and then has no name, but is there.
+        return replace(found, length=max(found.length, ask.prompt * 4))
 
     def _text(self, block: int, size: int) -> str:
         found = self._texts.get(block)
@@ -139,7 +141,8 @@ class Station:
                 load, totals = one.engine.load, one.engine.totals
                 own = self.inflight.requests(key)
                 reading = Reading(
-                    now, load.running, load.waiting, load.kv_usage, totals.generated, own
-                )
+                    now, load.running, load.waiting, load.kv_usage, totals.generated, own,
+                    fleet.specs[key].kv_blocks * fleet.specs[key].block_size,
+                )  # fmt: skip
                 self.readings.report(key, reading)
         self.room.wake()

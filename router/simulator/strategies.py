@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Final
 
-from regions.prefix import Affinity, Trail
+from regions.prefix import Trail
 from router.balance import Balance, Seat
 
 
@@ -42,10 +42,13 @@ class Random(Balance):
         return alike[min(len(alike) - 1, int(self.random() * len(alike)))].key, prompt
 
 
-def prefix_only(balance: Balance) -> Balance:
-    """Wherever the beginning is known, however busy that is."""
-    balance.affinity = Affinity(worth=1e12)
-    return balance
+class Prefix(Balance):
+    """Wherever most of the prompt is held, however busy that is."""
+
+    __slots__ = ()
+
+    def _chosen(self, alike: Sequence[Seat], prompt: int, trail: Trail | None) -> tuple[str, int]:
+        return super()._chosen([seat._replace(load=0.0) for seat in alike], prompt, trail)
 
 
 Made = Callable[..., Balance]
@@ -56,7 +59,7 @@ STRATEGIES: Final[Mapping[str, Made]] = MappingProxyType(
         "least-load": LeastLoad,
         "round-robin": RoundRobin,
         "random": Random,
-        "prefix": lambda *parts: prefix_only(Balance(*parts)),
+        "prefix": Prefix,
     }
 )
 """Name → what makes the balance of one router, from the parts that `Balance` takes."""

@@ -209,7 +209,7 @@ class Engine:
                 if self._evict_youngest() is sequence:
                     break
             else:
-                self._step.append((sequence, tokens))
+                self._schedule(sequence, tokens)
                 budget -= tokens
         return -1 if evicted else budget
 
@@ -235,8 +235,19 @@ class Engine:
             self._waiting.popleft()
             self._running.append(sequence)
             tokens = min(sequence.missing, budget)
-            self._step.append((sequence, tokens))
+            self._schedule(sequence, tokens)
             budget -= tokens
+
+    def _schedule(self, sequence: _Sequence, tokens: int) -> None:
+        """Let it compute so many tokens in this step. Its full blocks can be found at once.
+
+        So vLLM has it: who is seated later in the same step shares what the step computes.
+        """
+        self._step.append((sequence, tokens))
+        blocks = sequence.job.blocks
+        if len(sequence.holding.published) < len(blocks):
+            whole = (sequence.computed + tokens) // self.spec.block_size
+            self._pool.publish(sequence.holding, blocks[:whole])
 
     def _seat(self, sequence: _Sequence, at: float) -> bool:
         known = sequence.job.prompt_tokens + sequence.generated
@@ -270,7 +281,6 @@ class Engine:
         job = sequence.job
         sequence.generated += 1
         self.totals.generated += 1
-        self._pool.publish(sequence.holding, job.blocks)
         if sequence.first_token is None:
             sequence.first_token = at
             self.totals.prompt += job.prompt_tokens

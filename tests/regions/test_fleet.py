@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import inf
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -57,6 +59,21 @@ def test_no_page_breaks_the_reading(text: str) -> None:
 @pytest.mark.parametrize("value", ["NaN", "-1", "+Inf", "", "x"])
 def test_what_is_no_count_is_unknown(value: str) -> None:
     assert parse_metrics(f"vllm:num_requests_running {value}\n", 0).running is None
+
+
+def test_the_room_of_a_cache_is_told_in_tokens_and_never_ages() -> None:
+    page = (
+        "vllm:num_requests_running 1\n"
+        'vllm:cache_config_info{block_size="16",engine="0",num_gpu_blocks="2048"} 1.0\n'
+    )
+    book = Readings(stale=2.0)
+    assert book.room("a") == inf
+    book.report("a", parse_metrics(page, 1.0))
+    assert book.room("a") == 16 * 2048
+    book.report("b", parse_metrics("sglang:max_total_num_tokens 5000\n", 1.0))
+    assert book.room("b") == 5000
+    untold = 'vllm:cache_config_info{block_size="16",num_gpu_blocks="None"} 1.0\n'
+    assert parse_metrics(untold, 1.0).room is None
 
 
 def test_a_stale_reading_says_nothing() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -77,17 +78,55 @@ def test_a_shared_document_is_read_where_it_was_read_before() -> None:
         assert pick(book, trail([document, ("user", question)]), IDLE, 10) == first
 
 
+def whole(name: str) -> Trail:
+    """A prompt whose blocks are all of it."""
+    return replace(trail([("user", name * BLOCK * 8)]), length=BLOCK * 8)
+
+
 def test_a_cache_is_worth_the_tokens_it_saves() -> None:
-    book, prompt = Affinity(), trail(talk("ann", 3))
+    book, prompt = Affinity(), whole("a")
     first = pick(book, prompt, IDLE, 1000)
     loads = {**IDLE, first: 900.0}
-    # All of it is known: a wait for as many tokens costs nothing, and more is worth it for others.
-    assert book.choose(prompt, loads, 1000, KEYS[0]) == (first, 0)
-    assert pick(book, prompt, {**loads, first: 1900.0}, 1000) == first
     other = next(key for key in KEYS if key != first)
-    assert book.choose(prompt, {**loads, first: 2100.0}, 1000, other) == (other, 1000)
-    # Now it is known there.
-    assert pick(book, prompt, {**IDLE, other: 900.0}, 1000) == other
+    assert book.choose(prompt, loads, 1000, other) == (first, 1)  # the last token always is
+    # A longer wait than computing it takes elsewhere is never chosen while somebody idles.
+    assert book.choose(prompt, {**loads, first: 1100.0}, 1000, other) == (other, 1000)
+    # Now both hold it, and the less busy one is taken.
+    assert book.choose(prompt, loads, 1000, other) == (other, 1)
+    assert book.choose(prompt, {**IDLE, other: 50.0}, 1000, first) == (first, 1)
+
+
+def test_what_is_spared_counts_when_everybody_has_to_wait() -> None:
+    """Then each token that isn't computed twice shortens the wait of all who come."""
+    book, prompt = Affinity(spared=4.0), whole("a")
+    first = pick(book, prompt, IDLE, 1000)
+    busy = dict.fromkeys(KEYS, 500.0)
+    other = next(key for key in KEYS if key != first)
+    assert pick(book, prompt, {**busy, first: 500.0 + 1000 + 4 * 500 - 10}, 1000) == first
+    assert pick(book, prompt, {**busy, first: 500.0 + 1000 + 4 * 500 + 10}, 1000) == other
+
+
+def test_a_known_part_is_worth_no_more_than_it_is() -> None:
+    """Of a prompt that is longer than what is known of it, only that is held."""
+    book, start = Affinity(), "".join(f"{n} " for n in range(2000))[: BLOCK * 8]
+    first = pick(book, trail([("user", start)]), IDLE, 1000)
+    longer = trail([("user", start + "z" * BLOCK * 24)])
+    assert longer.length == BLOCK * 32 + len("user") + 2
+    chosen, left = book.choose(longer, IDLE, 4000, first)
+    assert chosen == first
+    assert 3000 <= left <= 3100
+
+
+def test_what_was_written_over_is_not_held() -> None:
+    book, prompt = Affinity(), whole("a")
+    first = pick(book, prompt, IDLE, 1000)
+    only = {first: 0.0}
+    for name in "bcd":
+        book.choose(whole(name), only, 1000, first, lambda key: 3500.0)
+    assert book.choose(prompt, only, 1000, first, lambda key: 3500.0) == (first, 1)
+    for name in "efgh":
+        book.choose(whole(name), only, 1000, first, lambda key: 3500.0)
+    assert book.choose(prompt, only, 1000, first, lambda key: 3500.0) == (first, 1000)
 
 
 def test_what_all_conversations_share_makes_no_crowd() -> None:
@@ -110,9 +149,10 @@ def test_the_anchor_is_a_conversation_s_own_behind_a_long_system_prompt() -> Non
 
 
 def test_long_prompts_are_told_apart_at_their_end() -> None:
-    text = "".join(f"{n} " for n in range(30_000))[:120_000]
-    one, other = trail([("user", text + "a" * 9000)]), trail([("user", text + "b" * 9000)])
+    text = "".join(f"{n} " for n in range(180_000))[:1_000_000]
+    one, other = trail([("user", text + "a" * 90_000)]), trail([("user", text + "b" * 90_000)])
     assert len(one.blocks) == BLOCKS
+    assert one.length == 1_090_006
     assert one.blocks[:-2] == other.blocks[:-2]
     assert one.blocks[-1] != other.blocks[-1]
 
@@ -123,7 +163,9 @@ def test_no_replica_gets_far_more_than_the_others(names: list[int]) -> None:
     book, loads = Affinity(), dict.fromkeys(KEYS, 0.0)
     for name in names:
         loads[pick(book, trail(talk(str(name), 1)), loads, 10)] += 10
-        assert max(loads.values()) - min(loads.values()) <= 10 + 2 * 10
+        assert max(loads.values()) - min(loads.values()) <= 10 + (1 + 4) * max(
+            10, min(loads.values())
+        )
 
 
 def test_memory_is_bounded_and_forgets_what_is_gone() -> None:

@@ -34,6 +34,16 @@ def test_one_job_takes_its_prefill_then_one_step_a_token() -> None:
     assert engine.load.kv_usage == 0.0
 
 
+def test_what_a_step_computes_is_shared_by_who_is_seated_in_it() -> None:
+    """As in vLLM: full blocks can be found as soon as they are scheduled."""
+    engine = Engine(SPEC)
+    blocks = tuple(range(20))
+    engine.submit(Job("a", 81, 2, blocks), now=0.0)
+    engine.submit(Job("b", 82, 2, blocks), now=0.0)
+    drain(engine)
+    assert (engine.totals.hits, engine.totals.queried) == (80, 163)
+
+
 def test_a_long_prompt_is_prefilled_in_slices_of_the_token_budget() -> None:
     engine = Engine(SPEC)
     engine.submit(Job("a", prompt_tokens=250, output_tokens=1), now=0.0)
