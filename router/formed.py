@@ -25,22 +25,16 @@ class Formed:
         content: Quoted,
         plan: Interned,
         user: Quoted | None = None,
-        good_until: int | None = None,
     ) -> Filled:
         """A decision that says no more than this."""
-        key = (id(shared), user is None, good_until is None)
+        key = (id(shared), user is None)
         found = self._forms.get(key)
         if found is None or found[0] is not shared:
             body: dict[str, object] = {"content": TEXT, "plan": INTERNED}
-            if good_until is not None:
-                body["good_until"] = NUMBER
             if user is not None:
                 body["user"] = TEXT
             found = self._made(key, "decision", body, shared)
         # In the order of names, as they stand in the line.
-        if good_until is not None:
-            more = (content, good_until, plan)
-            return Filled(found[1], more if user is None else (*more, user))
         return Filled(found[1], (content, plan) if user is None else (content, plan, user))
 
     def outcome(

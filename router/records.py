@@ -31,10 +31,9 @@ from router.errors import RequestError
 from router.formed import Formed
 from router.recipients import recipients
 from router.settling import Ended
-from router.types import Admitted, Arrival, Attempt, Candidacy, Decided, Filtered, Plan
+from router.types import Admitted, Arrival, Attempt, Candidacy, Decided, Filtered, Plan, Verdict
 
 _OPEN: Final = 1 << 16
-_ALONE: Final = frozenset({"ms"})
 
 
 class Scribe:
@@ -74,8 +73,8 @@ class Scribe:
         graded = filtered.graded
         at = _decided_at(graded.decided)
         key = self._key(admitted, at)
-        shared, order = self._common(filtered, key.id), self._order(ranked.order)
         until = None if plan.good_until is None else int(plan.good_until)
+        shared, order = self._common(filtered, key.id, until), self._order(ranked.order)
         if admitted.snapshot.config.log.bind_answers:
             if len(self._binding) >= _OPEN:  # entries of requests that were never committed
                 del self._binding[next(iter(self._binding))]
@@ -87,15 +86,12 @@ class Scribe:
                 word(key.content(plan.id, admitted.raw)),
                 order,
                 None if user is None else word(key.pseudonym(user)),
-                until,
             )
             return Entry("decision", plan.id, at, filled)
         body = self._bound_to(admitted, plan.id, at, key)
         body["plan"] = order
-        if until is not None:
-            body["good_until"] = until
         if graded.verdict is not None:
-            body["graded"] = graded_body(graded.verdict)
+            body["graded"] = self._graded(graded.verdict)
         return Entry("decision", plan.id, at, body, shared)
 
     def attempt(self, plan: Plan, candidacy: Candidacy, number: int, now: float) -> Entry:
@@ -117,7 +113,7 @@ class Scribe:
         body: dict[str, Json] = {"millis": ended.millis}
         tried = [self._tried(one, plan, answered) for one in ended.attempts]
         ran = None if answered is None else self._answered(plan, answered, ended)
-        if ran is not None and len(tried) == 1 and tried[0].rest.keys() == _ALONE:
+        if ran is not None and len(tried) == 1:
             ran = self._together(ran, tried[0].shared)
             body |= tried[0].rest
         else:
@@ -178,9 +174,9 @@ class Scribe:
                 bound["committed"] = {"model": made}
         return bound
 
-    def _common(self, at: Decided | Filtered, bound: str) -> Interned:
+    def _common(self, at: Decided | Filtered, bound: str, until: int | None = None) -> Interned:
         """What requests of one kind have in common: who asks, what is known and allowed, who is in,
-        and the name of the key that binds them."""
+        until when that is good, and the name of the key that binds them."""
         if not isinstance(at, Filtered):
             return self._written(at, bound)
         decided = at.graded.decided
@@ -189,12 +185,12 @@ class Scribe:
         key = ("common", id(at.eligible), id(at.excluded), known.principal.key,
                known.now.clock_behind, admitted.asked.model, admitted.call.movers,
                known.arrival.purpose, admitted.priority, at.graded.floor, at.graded.grader,
-               bound)  # fmt: skip
+               bound, until)  # fmt: skip
         # These are the filter's own objects for requests alike, kept so that an id stays theirs.
         decision = decided.decision
         alike = (at.eligible, at.excluded, decided.classified.attributes, admitted.snapshot,
                  decision.common)  # fmt: skip
-        return self._alike(key, alike, lambda: self._written(at, bound))
+        return self._alike(key, alike, lambda: self._written(at, bound, until))
 
     def _alike(
         self, key: object, alike: tuple[object, ...], write: Callable[[], Interned]
@@ -208,7 +204,7 @@ class Scribe:
         self._seen[key] = (alike, written)
         return written
 
-    def _written(self, at: Decided | Filtered, bound: str) -> Interned:
+    def _written(self, at: Decided | Filtered, bound: str, until: int | None = None) -> Interned:
         decided = at.graded.decided if isinstance(at, Filtered) else at
         admitted = decided.classified.admitted
         shown: dict[str, Json] = {
@@ -218,6 +214,8 @@ class Scribe:
             "allowed": allowed_body(decided.decision),
             "bound": bound,
         }
+        if until is not None:
+            shown["good_until"] = until
         if admitted.call.movers:
             shown["moves"] = sorted(admitted.call.movers)
         if isinstance(at, Filtered):
@@ -247,6 +245,13 @@ class Scribe:
         if admitted.priority is not None:
             who["priority"] = admitted.priority.label
         return who
+
+    def _graded(self, verdict: Verdict) -> Interned | Joined:
+        """What the classifier said: all but the score is one of few values."""
+        shown = graded_body(verdict)
+        score = shown.pop("score", None)
+        shared = self._once(("graded", *shown.items()), shown)
+        return shared if score is None else Joined(shared, {"score": score})
 
     def _order(self, order: tuple[Candidacy, ...]) -> Interned:
         """The names of an order; the same order is mostly the same object."""

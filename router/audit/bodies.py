@@ -8,6 +8,7 @@ from router.audit.lines import Value
 Body: TypeAlias = Mapping[str, Value]
 
 _EMPTY: Final[Body] = {}
+_BESIDE: Final = ("call", "ms")
 
 
 def object_in(body: Body, name: str) -> Body:
@@ -20,6 +21,14 @@ def list_in(body: Body, name: str) -> list[Value]:
     """The list under a name, or an empty one."""
     found = body.get(name)
     return found if isinstance(found, list) else []
+
+
+def attempts_in(ended: Body) -> list[Body]:
+    """The attempts of an outcome; what stands beside one that was all belongs to it."""
+    found: list[Body] = [one for one in list_in(ended, "attempts") if isinstance(one, dict)]
+    if len(found) != 1:
+        return found
+    return [{**{name: ended[name] for name in _BESIDE if name in ended}, **found[0]}]
 
 
 def texts_in(body: Body, name: str) -> tuple[str, ...]:

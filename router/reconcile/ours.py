@@ -17,7 +17,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from regions.model import Endpoint
-from router.audit.bodies import Body, object_in, text_in, texts_in
+from router.audit.bodies import Body, attempts_in, object_in, text_in, texts_in
 from router.audit.layout import Folder, LogFolder
 from router.audit.reading import LogReader, Shown
 from router.reconcile.model import Facts, Sent, Where
@@ -71,13 +71,13 @@ class Ours:
             yield from self._perhaps(began, began.time + LONGEST)
 
     def _ended(self, began: Shown, outcome: Shown) -> Iterator[tuple[Sent, Facts]]:
-        listed = outcome.body.get("attempts")
-        if not isinstance(listed, list):
+        if not isinstance(outcome.body.get("attempts"), list):
             yield from self._perhaps(began, min(outcome.time, began.time + LONGEST))
             return
+        listed = attempts_in(outcome.body)
         last = len(listed) - 1
         for number, one in enumerate(listed):
-            if isinstance(one, dict) and one.get("result") not in UNSENT:
+            if one.get("result") not in UNSENT:
                 answered = outcome.body if number == last else {}
                 yield self._attempt(began, outcome, number, one, answered)
 

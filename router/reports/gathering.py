@@ -11,8 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from router.audit.bodies import Body, list_in, object_in, text_in, texts_in
-from router.audit.lines import Value
+from router.audit.bodies import Body, attempts_in, list_in, object_in, text_in, texts_in
 from router.audit.reading import Shown
 from router.audit.rows import Joining, Request
 from router.audit.structure import GAP_MICROSECONDS
@@ -143,8 +142,8 @@ class Gatherer:
             countries = self.facts.countries(text_in(body, "snapshot"), (region,))
             tally.routers[text_in(router, "id"), region, ", ".join(countries)] += 1
         self._rules(tally, request)
-        attempts = list_in(ended, "attempts")
-        failed = [one for one in attempts if isinstance(one, dict) and one.get("result") != "ok"]
+        attempts = attempts_in(ended)
+        failed = [one for one in attempts if one.get("result") != "ok"]
         if failed:
             self._failed(tally, request, failed)
         tally.moved += len(attempts) > 1 and "ran" in ended
@@ -168,7 +167,7 @@ class Gatherer:
             snapshot, at = text_in(body, "snapshot"), request.began.time / 1e6
             tally.trials[name, self.facts.trial(snapshot, name, places, at)] += 1
 
-    def _failed(self, tally: Tally, request: Request, failed: list[dict[str, Value]]) -> None:
+    def _failed(self, tally: Tally, request: Request, failed: list[Body]) -> None:
         began, ended = request.began, request.ended
         snapshot, at = text_in(began.body, "snapshot"), began.time / 1e6
         for one in failed:

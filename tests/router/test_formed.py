@@ -36,16 +36,13 @@ FORMED = Formed(16)
     WORDS,
     st.sampled_from(PLANS),
     st.none() | WORDS,
-    st.none() | NUMBERS,
     st.sampled_from(SHARED),
 )
-def test_a_decisions_line(
-    content: str, plan: Interned, user: str | None, until: int | None, shared: Interned
-) -> None:
-    said: dict[str, Json] = {"content": content, "plan": plan, "user": user, "good_until": until}
+def test_a_decisions_line(content: str, plan: Interned, user: str | None, shared: Interned) -> None:
+    said: dict[str, Json] = {"content": content, "plan": plan, "user": user}
     body = {name: value for name, value in said.items() if value is not None}
     written = None if user is None else word(user)
-    filled = FORMED.decision(shared, word(content), plan, written, until)
+    filled = FORMED.decision(shared, word(content), plan, written)
     same("decision", body, shared, filled)
 
 

@@ -18,7 +18,7 @@ from router.audit.disclosure import belongs, disclose
 from router.audit.layout import Folder
 from router.audit.openings import Opening, TenantKey, read
 from router.records import Scribe
-from tests.cases.built import MAIN, Files, built, entries, key_of
+from tests.cases.built import BASELINE, MAIN, Files, built, entries, key_of
 from tests.router.scripted import FakeExchange, Reply, answer, event, failure, lost, stream
 
 
@@ -142,24 +142,44 @@ async def test_what_many_requests_share_is_written_once(tmp_path: Path) -> None:
     assert all(one["candidates"] == decisions[0]["candidates"] for one in decisions)
 
 
-@pytest.mark.parametrize("user", [None, "ann-4711"])
-async def test_a_request_takes_at_most_400_bytes_of_the_log(
-    tmp_path: Path, user: str | None
-) -> None:
+TIERS = "assistant: {grade: observe, tiers: {small: [fra], large: [par]}}"
+GRADED = Files(baseline=BASELINE.replace("assistant: {tiers: {large: [fra, par, iad]}}", TIERS))
+CONVERSE = {
+    "output": {"message": {"role": "assistant", "content": [{"text": "hi"}]}},
+    "stopReason": "end_turn", "usage": {"inputTokens": 3, "outputTokens": 2, "totalTokens": 5},
+}  # fmt: skip
+CALL = "0a1b2c3d-1111-2222-3333-444455556666"
+
+
+@pytest.mark.parametrize("kind", ["plain", "of a user", "graded", "managed"])
+async def test_a_request_takes_at_most_400_bytes_of_the_log(tmp_path: Path, kind: str) -> None:
     """All its lines together, at the median; what it shares with others is written once. There is
     room for indices of ten digits, as after years of a thousand requests a second."""
-    async with built(tmp_path, lambda host, number: answer()) as world:
+
+    def script(host: str, number: int) -> Reply:
+        if kind != "managed":
+            return answer()
+        headers = ((b"content-type", b"application/json"), (b"x-amzn-requestid", CALL.encode()))
+        return Reply(200, headers, [json.dumps(CONVERSE).encode()])
+
+    async with built(tmp_path, script, GRADED if kind == "graded" else None) as world:
         for _ in range(30):
-            await world.ask("eu", user=user)
+            user = None if kind in ("plain", "managed") else "ann-4711"
+            asked = await world.ask(
+                "eu", model="sonnet" if kind == "managed" else "assistant", user=user
+            )
+            assert asked.status == 200, asked.written
     sizes: Counter[str] = Counter()
     for path in (tmp_path / "log" / "eu-1" / "segments").glob("*.jsonl"):
         for line in path.read_bytes().splitlines():
-            digits = re.findall(rb'"@":(\d+)', line)
-            longer = sum(10 - len(one) for one in digits)
+            longer = sum(10 - len(digits) for digits in re.findall(rb'"@":(\d+)', line))
             sizes[json.loads(line).get("r") or ""] += len(line) + 1 + longer
     del sizes[""]  # the log's own
     assert len(sizes) == 30
     assert median(sizes.values()) <= 400
+    bodies = {one.kind: one.body for one in entries(tmp_path)}
+    assert ("graded" in bodies["decision"]) == (kind == "graded")
+    assert bodies["outcome"].get("call") == (CALL if kind == "managed" else None)
 
 
 async def test_an_attempt_and_an_outcome(tmp_path: Path) -> None:
