@@ -71,10 +71,13 @@ class PromptView:
     @property
     def question(self) -> str:
         """The last user text, or the last text of any role, or the empty string."""
-        for part in reversed(self.parts):
+        parts = self.parts
+        if len(parts) == 1:
+            return parts[0].text
+        for part in reversed(parts):
             if part.role == "user":
                 return part.text
-        return self.parts[-1].text if self.parts else ""
+        return parts[-1].text if parts else ""
 
     @staticmethod
     def of_text(text: str) -> PromptView:

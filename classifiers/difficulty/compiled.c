@@ -268,7 +268,7 @@ static void scored(Found *found, const Model *model, const Bag *bag) {
 
 /* `data`: lower-case UTF-8, at most LONGEST bytes; `calls`: the four fields of the call. Returns 0,
  * or -1 for a longer text, of which nothing is written. */
-int32_t domicile_measure(const Model *model, const char *data, int64_t size, const double *calls,
+int32_t domicile_measure(const Model *model, const char *data, int32_t size, const double *calls,
                          Found *found) {
     Bag bag;
     if (size < 0 || size > LONGEST) return -1;

@@ -29,6 +29,7 @@ ROWS: Final = 9
 _Inputs = ctypes.c_double * INPUTS
 _Calls = ctypes.c_double * 4
 _NO_CALLS: Final = _Calls()
+_at: Final = ctypes.byref
 _Pairs = ctypes.c_byte * (2 * BUCKETS)
 _SIZES: Final = 100_000
 _FIRST: Final = Struct("6d").unpack_from
@@ -78,10 +79,7 @@ def load(path: Path) -> Library:
     if prepare() != ctypes.sizeof(_Model) * _SIZES + ctypes.sizeof(Found):
         raise LibraryError(f"`{path}` is of another version; compile it again")
     entry.restype = ctypes.c_int32
-    entry.argtypes = [
-        ctypes.POINTER(_Model), ctypes.c_char_p, ctypes.c_int64, ctypes.POINTER(ctypes.c_double),
-        ctypes.POINTER(Found),
-    ]  # fmt: skip
+    # No argument types: checking them costs a third of a call. `_call` is the only caller.
     return Library(path, entry)
 
 
@@ -140,12 +138,14 @@ class CompiledScorer:
         data, cut = read(view)
         calls = calls_of(view)
         gain, distance, known, wide, distinct, words = _FIRST(self._call(data, calls))
-        return Measured(gain, distance, known, wide, distinct, int(words), cut, calls)
+        return tuple.__new__(
+            Measured, (gain, distance, known, wide, distinct, int(words), cut, calls)
+        )
 
     def _call(self, data: bytes, calls: tuple[float, float, float, float]) -> Found:
         found = Found()
         given = _NO_CALLS if calls is PLAIN else _Calls(*calls)
-        if self._entry(self._at, data, len(data), given, found):
+        if self._entry(self._at, data, len(data), _at(given), _at(found)):
             raise LibraryError(f"a text of {len(data)} bytes is longer than what is ever read")
         return found
 

@@ -17,8 +17,8 @@ from classifiers.view import PromptView
 
 BITS: Final = 16
 BUCKETS: Final = 1 << BITS
-HEAD: Final = 600
-TAIL: Final = 600
+HEAD: Final = 400
+TAIL: Final = 400
 
 _MASK: Final = BUCKETS - 1
 # Bytes outside words become blanks: translate and split cost a sixth of a regular expression.

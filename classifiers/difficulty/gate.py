@@ -12,7 +12,7 @@ from classifiers.difficulty.artifact import Envelope
 from classifiers.difficulty.features import CALLS, HEAD, PLAIN, TAIL, TEXT
 from classifiers.view import PromptView
 
-LONG: Final = 8
+LONG: Final = 12
 """Texts longer than this many times what is read (head and tail) are not judged."""
 _REPEATS: Final = 20
 
@@ -46,24 +46,16 @@ class Gate:
 
     def refusal(self, measured: Measured, view: PromptView) -> str:
         """The first reason not to judge; certain ones first."""
-        return self._unreadable(view) or self._strange(measured, view)
-
-    def _unreadable(self, view: PromptView) -> str:
         if view.images or view.media:
             return "not_text"
         if view.unknown or view.truncated:
             return "unread"
-        return ""
-
-    def _strange(self, measured: Measured, view: PromptView) -> str:
         _, distance, known, wide, distinct, words, cut, calls = measured
         limits = self._envelope
         if words < limits.words:
             return "too_short"
-        if calls != PLAIN:
-            for value, limit, name in zip(calls, limits.calls, CALLS, strict=True):
-                if value > limit:
-                    return f"new_{name}"
+        if calls != PLAIN and (new := self._new(calls)):
+            return new
         if wide > limits.wide:
             return "script"
         if cut and len(view.question) > LONG * (HEAD + TAIL):
@@ -73,3 +65,10 @@ class Gate:
         if known < limits.known:
             return "vocabulary"
         return "distance" if distance > self._distance else ""
+
+    def _new(self, calls: tuple[float, ...]) -> str:
+        """The first field of the call that is larger than in any training row."""
+        for value, limit, name in zip(calls, self._envelope.calls, CALLS, strict=True):
+            if value > limit:
+                return f"new_{name}"
+        return ""

@@ -37,15 +37,13 @@ class Whole(NamedTuple):
 
 def whole(head: Head) -> Whole:
     """The head in whole numbers. Raises ValueError for weights that are none, or too large."""
-    # The text's structure always stays: the gate measures its distance.
-    last = max(
-        [BASE + TEXT, *(1 + i for i, w in enumerate(head.linear) if w)]
-        + [1 + i for one in head.directions for i, w in enumerate(one) if w]
-    )
-    rows = tuple(one[:last] for one in (head.linear, *head.directions))
-    if not all(-HEAVIEST <= weight <= HEAVIEST for row in rows for weight in row):
+    every = (head.linear, *head.directions)
+    if not all(-HEAVIEST <= weight <= HEAVIEST for row in every for weight in row):
         raise ValueError(f"a weight of the head is not between -{HEAVIEST} and {HEAVIEST}")
+    rows = tuple(tuple(round(weight * WEIGHT) for weight in row) for row in every)
+    # The text's structure always stays: the gate measures its distance.
+    last = max([BASE + TEXT, *(1 + i for row in rows for i, weight in enumerate(row) if weight)])
     return Whole(
         head.intercept, head.centre[:last], tuple(UNIT / spread for spread in head.spread[:last]),
-        tuple(tuple(round(weight * WEIGHT) for weight in row) for row in rows), head.weights,
+        tuple(row[:last] for row in rows), head.weights,
     )  # fmt: skip

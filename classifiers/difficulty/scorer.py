@@ -33,6 +33,8 @@ _HALF: Final = 1 << (_LANE - 1)
 _DOWN: Final = 1.0 / (UNIT * WEIGHT)
 _SQUARE: Final = 1.0 / (UNIT * UNIT)
 _TOP: Final = CLIP * UNIT
+_MADE: Final = tuple.__new__
+"""What a NamedTuple calls to make itself, at half of its cost."""
 
 
 class Score(NamedTuple):
@@ -59,8 +61,10 @@ class Scorer:
     def __init__(self, model: PairModel, tables: Tables, common: bytes) -> None:
         # One lookup serves four sums; signed bytes are shifted to be positive.
         weak, strong = tables.weak.translate(_OFFSET), tables.strong.translate(_OFFSET)
+        # Equal numbers are one object: few of them, so that they stay in the processor's cache.
+        one: dict[int, int] = {}
         self._table = [
-            w | s << _SHIFT | known << _KNOWN | level << _COMMON
+            one.setdefault(sums := w | s << _SHIFT | known << _KNOWN | level << _COMMON, sums)
             for w, s, known, level in zip(weak, strong, tables.known, common, strict=True)
         ]
         self._model = model
@@ -79,10 +83,10 @@ class Scorer:
         base, known = self.base(features)
         standard = self.standard(base + features.structure)
         text = standard[BASE : BASE + TEXT]
-        return Measured(
+        return _MADE(Measured, (
             self.gain(standard), reduce(add, map(mul, text, text)) * _SQUARE, known, features.wide,
             features.distinct, features.count, features.cut, features.structure[TEXT:],
-        )  # fmt: skip
+        ))  # fmt: skip
 
     def base(self, features: Features) -> tuple[tuple[float, float, float], float]:
         """Predicted quality of both models and how common words are; the share of known words."""
@@ -195,9 +199,9 @@ class Difficulty:
         if not isfinite(value):
             value, refusal = 0.0, "not_finite"
         probability = interpolate(*self._knots, value)
-        return Score(
-            value, probability, bool(refusal), refusal, self.version, self.model.name, measured.cut
-        )
+        return _MADE(Score, (
+            value, probability, bool(refusal), refusal, self.version, self.model.name, measured.cut,
+        ))  # fmt: skip
 
 
 def _again(
