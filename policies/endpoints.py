@@ -137,6 +137,9 @@ def _of_fleet(config: EndpointConfig, path: Path) -> dict[str, str]:
             found[f"capacity_{name}"] = str(value)
     if probe is not None:
         found["probe"] = probe
+    if config.prefill is not None:
+        found["prefill"] = config.prefill.endpoint
+        found["prefill_least"] = str(config.prefill.least)
     if config.pool is not None:
         found["pool"] = config.pool
     if config.hedge is not None:

@@ -246,6 +246,16 @@ class CapacityConfig(Strict):
     tokens: Annotated[int, Field(ge=1)] | None = None
 
 
+class PrefillConfig(Strict):
+    """Prompts are computed at another endpoint, and the answer is made here of its cache.
+
+    `least`: prompts with fewer tokens to compute are computed here.
+    """
+
+    endpoint: Name
+    least: Annotated[int, Field(ge=0)] = 256
+
+
 class EndpointConfig(BaseModel):
     """One callable deployment. Settings of its kind stand beside these keys."""
 
@@ -261,6 +271,7 @@ class EndpointConfig(BaseModel):
     replicas: ReplicasConfig | None = None
     capacity: CapacityConfig = CapacityConfig()
     probe: Literal["canary", "health", "off"] | None = None
+    prefill: PrefillConfig | None = None
     pool: Literal["interactive", "throughput"] | None = None
     hedge: HedgeConfig | None = None
     operate: Words | None = None

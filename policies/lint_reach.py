@@ -98,6 +98,7 @@ def _outside(reasons: tuple[Reason, ...]) -> bool:
 def endpoints_nobody_uses(scene: Scene) -> Iterator[Finding]:
     """Endpoints in no model, or that no tenant may reach."""
     in_models = {n for m in scene.policy.models.values() for ns in m.tiers.values() for n in ns}
+    halves = {one.prefill.name for one in scene.policy.endpoints.values() if one.prefill}
     reached = {
         endpoint
         for name, tenant in scene.policy.tenants.items()
@@ -105,12 +106,27 @@ def endpoints_nobody_uses(scene: Scene) -> Iterator[Finding]:
         for endpoint in scene.served(name, model)
     }
     for name in scene.policy.endpoints:
+        if name in halves:
+            continue
         if name not in in_models:
             message = f"endpoint `{name}` is in no model"
             yield Finding(Severity.WARNING, "endpoint_unused", message)
         elif name not in reached and scene.policy.tenants:
             message = f"endpoint `{name}` can't be reached by any tenant's silent request"
             yield Finding(Severity.WARNING, "endpoint_unreachable", message)
+
+
+def halves_apart(scene: Scene) -> Iterator[Finding]:
+    """Endpoints whose prompts are computed in another place than their answers."""
+    for name, endpoint in scene.policy.endpoints.items():
+        half = endpoint.prefill
+        if half is not None and half.source != endpoint.source:
+            message = (
+                f"endpoint `{name}`: prompts are computed by `{half.name}` in {half.source}, "
+                f"answers made in {endpoint.source}; every call is in both, and its cache crosses "
+                "between them; put both in one place"
+            )
+            yield Finding(Severity.WARNING, "halves_apart", message)
 
 
 def rules_nobody_serves(scene: Scene) -> Iterator[Finding]:

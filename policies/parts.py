@@ -16,6 +16,7 @@ from policies.attributes import (
     Declaration,
     nearest,
 )
+from policies.disaggregated import with_prefill
 from policies.endpoints import endpoint_from
 from policies.files import (
     AppConfig,
@@ -187,11 +188,16 @@ class Parts:
                 )
                 if built is not None:
                     result[name] = built
-        return result
+
+        def fail(name: str, message: str) -> None:
+            self.fail(self._sections["endpoints"][name], message, "prefill")
+
+        return with_prefill(result, fail)
 
     def models(self, endpoints: Mapping[str, Endpoint]) -> Mapping[str, Model]:
         """Every public model; its endpoints exist."""
         known = self._sections["endpoints"]
+        halves = {one.prefill.name for one in endpoints.values() if one.prefill is not None}
         result: dict[str, Model] = {}
         for name, entry in self._sections["models"].items():
             config = entry.value
@@ -204,6 +210,9 @@ class Parts:
                     if endpoint not in known:
                         hint = nearest(endpoint, known)
                         message = f"endpoint `{endpoint}` is not defined{hint}"
+                        self.fail(entry, message, "tiers", tier)
+                    elif endpoint in halves:
+                        message = f"endpoint `{endpoint}` computes another one's prompts; list that"
                         self.fail(entry, message, "tiers", tier)
             if not any(tiers.values()):
                 self.fail(entry, f"model `{name}` has no endpoint", "tiers")

@@ -196,6 +196,7 @@ class Endpoint:
         context_tokens: the context window; `None` where not declared.
         features: capabilities: `tools`, `json_schema`, `images`, …
         surfaces: surfaces it speaks natively.
+        prefill: the endpoint that computes its prompts, where that is another one.
     """
 
     name: str
@@ -215,3 +216,4 @@ class Endpoint:
     assurances: tuple[Assurance, ...] = ()
     credentials: str | None = None
     self_operated: bool = False
+    prefill: Endpoint | None = None

@@ -98,6 +98,11 @@ class Lease:
         """Where a place is kept."""
         return None if self._place is None else self._place.key
 
+    @property
+    def elsewhere(self) -> int:
+        """Prompt tokens that another endpoint is to compute before the place is used."""
+        return 0 if self._place is None else self._place.elsewhere
+
     def taken(self, replica: str) -> Held | None:
         """The place, if it is at this replica; one elsewhere is given back."""
         place, self._place = self._place, None

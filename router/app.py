@@ -10,6 +10,7 @@ from functools import lru_cache, partial
 from typing import Any, Final
 
 from regions.health import HealthBook
+from regions.model import Endpoint
 from router.admission import Concurrency
 from router.anchoring import Anchoring
 from router.audit.anchors.keeper import AnchorKeeper, Publish
@@ -27,12 +28,13 @@ from router.grading import Graders
 from router.hedging import Hedges
 from router.idempotency import Idempotency
 from router.live import Live
-from router.load import InFlight
+from router.load import Held, InFlight
 from router.metrics import Metrics
 from router.pipeline import Observed, Pipeline
 from router.placing import Placed, Placing
+from router.prefilling import Prefills
 from router.quotas import Quotas
-from router.ranking import Ranking
+from router.ranking import Ranking, trail_of
 from router.records import Scribe
 from router.reload import Source
 from router.retrying import RetryBudget
@@ -304,6 +306,12 @@ def _steps(live: Live, transport: Transport, clocks: Clocks) -> TwelveSteps:
         return await live.log.record(scribe.attempt(plan, candidacy, number, live.stamp()))
 
     balance = live.balance
+
+    def choose(plan: Plan, half: Endpoint, prompt: int) -> Held | None:
+        single = len(live.snapshot.targets.get(half.name, ())) < 2
+        path = None if single else trail_of(plan.ranked.filtered)
+        return balance.reserve(half.name, prompt, path, prompt)
+
     room: WaitingRoom[Placed] = WaitingRoom(live.loop_time, config.limits.waiting)
     live.inflight.on_leave = room.wake
     dispatcher = Dispatcher(
@@ -315,6 +323,7 @@ def _steps(live: Live, transport: Transport, clocks: Clocks) -> TwelveSteps:
         live.roles,
         live.silence,
         Hedges(live.silence),
+        Prefills(choose, balance.in_turn, live.inflight, live.health, live.loop_time),
         balance.in_turn,
         record,
         live.loop_time,

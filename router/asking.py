@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from router.audit.log import Committed
 from router.providers.base import Ask
+from router.running import Run
 from router.transport.messages import Timeouts
-from router.types import Plan
+from router.types import Candidacy, Plan
 
 
 def ask_of(committed: Committed[Plan]) -> Ask:
@@ -24,6 +27,14 @@ def ask_of(committed: Committed[Plan]) -> Ask:
         checked=True,
         priority=admitted.priority,
     )
+
+
+def ask_at(run: Run, candidacy: Candidacy) -> Ask:
+    """The request for one endpoint: with the cache of its prompt, where its other half made it."""
+    ask, moved = ask_of(run.committed), run.moved
+    if moved is None or moved[0] != candidacy.endpoint.name:
+        return ask
+    return replace(ask, transfer=moved[1])
 
 
 def timeouts_of(plan: Plan) -> Timeouts:

@@ -79,6 +79,13 @@ class Seat(NamedTuple):
         return marked, self.full, self.standing.turn, self.priority, self.load
 
 
+class _Half(NamedTuple):
+    """The other half of an endpoint, and its best replica."""
+
+    endpoint: str
+    seat: Seat
+
+
 def _rank(seat: Seat) -> tuple[bool, bool, int, int, float]:
     return seat.rank
 
@@ -106,6 +113,7 @@ class Balance:
     _capacities: Mapping[str, Capacity] = field(default_factory=dict)
     _apart: Mapping[str, tuple[int, float]] = field(default_factory=dict)
     _costs: Mapping[str, float] = field(default_factory=dict)
+    _halves: Mapping[str, tuple[str, int]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """What opens is what paces are learned from."""
@@ -127,9 +135,14 @@ class Balance:
             return _NOWHERE
         seats = self._seats(endpoint, keys)
         best = seats[0] if len(seats) == 1 else min(seats, key=_rank)
-        soon = self.paces.expect(endpoint, best.load + prompt) * (1 + _DOUBT * self.random())
+        soon, full = self.paces.expect(endpoint, best.load + prompt), best.full
+        if self._halves and (half := self._half(endpoint, prompt)) is not None:
+            soon = self.paces.expect(endpoint, best.load)
+            soon += self.paces.expect(half.endpoint, half.seat.load + prompt)
+            full = full or half.seat.full
+        soon *= 1 + _DOUBT * self.random()
         return Condition(
-            best.standing, best.load, best.retry_in, best.full,
+            best.standing, best.load, best.retry_in, full,
             soon > _MARGIN * self.snapshot().config.router.limits.target,
             self._costs.get(endpoint, 0.0), self._near(endpoint, soon), soon,
         )  # fmt: skip
@@ -137,13 +150,13 @@ class Balance:
     def bays(self, pairs: Sequence[tuple[Tier, str, Sequence[str]]]) -> tuple[Bay, ...]:
         """Endpoints with the keys of their replicas, as `turns` looks at them.
 
-        Empty unless each has one replica, of which nothing is declared: no capacity, priority or
-        weight.
+        Empty unless each has one replica, of which nothing is declared: no capacity, priority,
+        weight or other half.
         """
         found = []
         for number, (tier, endpoint, keys) in enumerate(pairs):
             even = self._capacity(endpoint) is None and self._apart.keys().isdisjoint(keys)
-            if len(keys) != 1 or not even:
+            if len(keys) != 1 or not even or endpoint in self._halves:
                 return ()
             berth, line = self.inflight.berth(keys[0]), self.paces.line(endpoint)
             cost, home = self._costs.get(endpoint, 0.0), self._home(endpoint)
@@ -245,6 +258,7 @@ class Balance:
             self._of, self._capacities = snapshot, capacities(snapshot.policy.endpoints)
             self._apart = apart(snapshot)
             self._costs = costs(snapshot.policy.endpoints)
+            self._halves = halves(snapshot.policy.endpoints)
         return self._capacities.get(endpoint)
 
     # ----------------------------------------------------------------------------------
@@ -264,12 +278,28 @@ class Balance:
         if not keys:
             return None
         if len(keys) == 1:
-            return self.enter(endpoint, keys[0], tokens, prompt)
+            return self._entered(endpoint, keys[0], tokens, prompt)
         seats = self._seats(endpoint, keys)
         best = min(seat.rank[:4] for seat in seats)
         alike = [seat for seat in seats if seat.rank[:4] == best]
         chosen, left = self._chosen(alike, prompt, trail)
-        return self.enter(endpoint, chosen, tokens, left)
+        return self._entered(endpoint, chosen, tokens, left)
+
+    def _entered(self, endpoint: str, key: str, tokens: int, left: int) -> Held:
+        """Count a request, whose prompt is work here unless another endpoint computes it."""
+        if self._halves and self._half(endpoint, left) is not None:
+            return self.enter(endpoint, key, tokens, 0).away(left)
+        return self.enter(endpoint, key, tokens, left)
+
+    def _half(self, endpoint: str, prompt: int) -> _Half | None:
+        """Where a prompt of an endpoint's requests is computed, if elsewhere: at the best replica
+        of its other half, unless none is well or so little is computed as quickly at home."""
+        name, least = self._halves.get(endpoint, ("", 0))
+        keys = self.snapshot().targets.get(name)
+        if not keys or prompt < least:
+            return None
+        best = min(self._seats(name, keys), key=_rank)
+        return None if best.standing is Standing.MARKED else _Half(name, best)
 
     def enter(self, endpoint: str, key: str, tokens: int, prompt: int) -> Held:
         """Count a request at a replica; `prompt` of its tokens are still to compute."""
@@ -316,6 +346,15 @@ def capacities(endpoints: Mapping[str, Endpoint]) -> dict[str, Capacity]:
                 None if requests is None else int(requests), None if tokens is None else int(tokens)
             )
     return found
+
+
+def halves(endpoints: Mapping[str, Endpoint]) -> dict[str, tuple[str, int]]:
+    """By endpoint: who computes its prompts, and the least prompt for that, in tokens."""
+    return {
+        name: (endpoint.prefill.name, int(endpoint.settings["prefill_least"]))
+        for name, endpoint in endpoints.items()
+        if endpoint.prefill is not None
+    }
 
 
 def costs(endpoints: Mapping[str, Endpoint]) -> dict[str, float]:

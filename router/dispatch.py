@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from regions.health import HealthBook, Sign, Standing
-from router.asking import ask_of, timeouts_of
+from router.asking import ask_at, timeouts_of
 from router.audit.log import Committed
 from router.errors import RequestError
 from router.framing import Framed, FramedWhole, Passed, framed
@@ -35,10 +35,12 @@ from router.opening import (
     open_whole,
     status_refused,
 )
-from router.outcomes import Failed, Told, attempts_told, ended, failed, failed_attempt, hedged
-from router.providers.base import Failure
+from router.outcomes import Told, attempts_told, ended, failed, failed_attempt, hedged
+from router.prefilling import Prefills
+from router.providers.base import Ask, Failure
 from router.retrying import RetryBudget, is_harmless
 from router.role_keys import CredentialBoard
+from router.running import Run
 from router.selection import larger_than
 from router.silence import Silence
 from router.snapshot import Snapshot
@@ -75,26 +77,6 @@ class Dispatched:
         return self.committed.subject
 
 
-class _Run:
-    """One request's attempts so far."""
-
-    __slots__ = (
-        "arrival", "asked", "attempts", "committed", "doubted", "failures", "out", "plan",
-        "vetoed",
-    )  # fmt: skip
-
-    def __init__(self, committed: Committed[Plan], attempts: list[Attempt]) -> None:
-        self.committed = committed
-        self.attempts = attempts
-        self.plan = committed.subject
-        self.arrival = self.plan.arrival
-        self.failures: list[Failed] = []
-        self.vetoed: list[str] = []
-        self.doubted: Dispatched | None = None
-        self.asked: set[str] = set()
-        self.out: set[str] = set()
-
-
 @dataclass(frozen=True, slots=True)
 class Dispatcher:
     """Everything dispatch works with; one per process."""
@@ -107,6 +89,7 @@ class Dispatcher:
     roles: CredentialBoard
     silence: Silence
     hedges: Hedges
+    prefills: Prefills
     in_turn: Callable[[Snapshot, str, str | None], Iterable[str]]
     record: Callable[[Plan, Candidacy, int], Awaitable[object]]
     loop_time: Callable[[], float]
@@ -122,7 +105,7 @@ class Dispatcher:
             DecideAgain: the decision lapsed.
         """
         self.budget.earn()
-        run = _Run(committed, attempts)
+        run = Run(committed, attempts)
         try:
             found = await self._asked(run)
         except RequestError as error:
@@ -136,7 +119,7 @@ class Dispatcher:
             raise ended(run.failures, run.attempts, run.vetoed, run.plan)
         return replace(found, attempts=tuple(run.attempts)) if found is run.doubted else found
 
-    async def _asked(self, run: _Run) -> Dispatched | None:
+    async def _asked(self, run: Run) -> Dispatched | None:
         """The first answer that is not doubted; a doubted one is kept for when nobody larger has
         any, and its own tier isn't asked again."""
         for candidacy in run.plan.ranked.order:
@@ -153,7 +136,7 @@ class Dispatcher:
                 run.doubted = found
         return None
 
-    async def _endpoint(self, run: _Run, candidacy: Candidacy) -> Dispatched | None:
+    async def _endpoint(self, run: Run, candidacy: Candidacy) -> Dispatched | None:
         """Ask the replicas of one endpoint, best first."""
         name = candidacy.endpoint.name
         kept = run.plan.admitted.lease.replica
@@ -163,20 +146,25 @@ class Dispatcher:
                 return None  # the whole place may be gone: the next one gets the other attempts
             if replica in run.asked:
                 continue  # beside another one
-            if not self._may_go_on(run):
+            if not self.may_go_on(run):
+                return None
+            halved = candidacy.endpoint.prefill is not None
+            if halved and not await self.prefills.step(run, candidacy, replica, self):
                 return None
             hedged = run.plan.admitted.asked.stream and not run.attempts
             wait = self.hedges.wait(run.plan, candidacy, replica) if hedged else None
             if wait is None:
-                found = await self._attempt(run, candidacy, replica)
+                found = await self.attempt(run, candidacy, replica)
             else:
                 found = await self._hedged(run, candidacy, replica, wait)
+            if found is None and halved and self.prefills.lost(run, candidacy, self):
+                found = await self.attempt(run, candidacy, replica)
             if found is not None:
                 return found
         return None
 
     async def _hedged(
-        self, run: _Run, candidacy: Candidacy, replica: str, wait: float
+        self, run: Run, candidacy: Candidacy, replica: str, wait: float
     ) -> Dispatched | None:
         """One attempt, and after `wait` seconds another one beside it."""
 
@@ -189,9 +177,9 @@ class Dispatcher:
                 return None
             if not self.budget.spend():
                 return None
-            return self._attempt(run, *other)
+            return self.attempt(run, *other)
 
-        found = await race(self._attempt(run, candidacy, replica), wait, beside, give_up)
+        found = await race(self.attempt(run, candidacy, replica), wait, beside, give_up)
         if found is None:
             return None
         mine = found.attempts[-1]
@@ -199,14 +187,14 @@ class Dispatcher:
         run.attempts[:] = [*lost, mine]
         return replace(found, attempts=tuple(run.attempts))
 
-    def _other(self, run: _Run, first: Candidacy, asked: str) -> tuple[Candidacy, str] | None:
+    def _other(self, run: Run, first: Candidacy, asked: str) -> tuple[Candidacy, str] | None:
         """Where a second attempt may be made: the next replica at one of `beside_of`."""
         if self.loop_time() >= run.arrival.deadline:
             return None
         if run.arrival.snapshot.config.router.limits.attempts < 2:
             return None
         for candidacy in beside_of(run.plan, first, self._marked(run)):
-            if self._vetoed(run, candidacy):
+            if self.vetoed(run, candidacy):
                 continue
             for replica in self.in_turn(run.arrival.snapshot, candidacy.endpoint.name, None):
                 standing = self.health.standing(replica, self.loop_time())
@@ -214,10 +202,10 @@ class Dispatcher:
                     return candidacy, replica
         return None
 
-    def _larger(self, run: _Run, first: Candidacy) -> list[Candidacy]:
+    def _larger(self, run: Run, first: Candidacy) -> list[Candidacy]:
         return larger_than(first, run.plan, lambda: run.out | self._marked(run))
 
-    def _marked(self, run: _Run) -> set[str]:
+    def _marked(self, run: Run) -> set[str]:
         """Endpoints none of whose replicas is well enough to be asked."""
         now, targets = self.loop_time(), run.arrival.snapshot.targets
         return {
@@ -226,13 +214,13 @@ class Dispatcher:
             if all(self.health.standing(key, now) is Standing.MARKED for key in keys)
         }
 
-    def _may_go_on(self, run: _Run) -> bool:
+    def may_go_on(self, run: Run) -> bool:
         """1, and 3's budget: whether one more attempt may be made at all."""
         arrival = run.arrival
         if self.loop_time() >= arrival.deadline:
             run.failures.append(failed("deadline", Fate.NOT_SENT))
             return False
-        if len(run.attempts) >= arrival.snapshot.config.router.limits.attempts:
+        if run.tried >= arrival.snapshot.config.router.limits.attempts:
             return False
         last = run.failures[-1] if run.failures else None
         if last is None or last.fate is Fate.NOT_SENT:
@@ -241,12 +229,13 @@ class Dispatcher:
             return False
         return self.budget.spend()
 
-    def _safe_again(self, run: _Run) -> bool:
+    def _safe_again(self, run: Run) -> bool:
         """Whether a request of unknown fate may be run a second time."""
         last = run.arrival.snapshot.policy.endpoints[run.attempts[-1].endpoint]
         return is_harmless(run.plan, last)
 
-    def _vetoed(self, run: _Run, candidacy: Candidacy) -> bool:
+    def vetoed(self, run: Run, candidacy: Candidacy) -> bool:
+        """Whether a veto forbids an endpoint now. Raises DecideAgain."""
         reason = self._forbidden(run.plan, candidacy)
         if reason is None:
             return False
@@ -264,23 +253,36 @@ class Dispatcher:
         vetoes = self.vetoes.current
         return vetoes.against(candidacy.endpoint.name, candidacy.footprint, key)
 
-    async def _attempt(self, run: _Run, candidacy: Candidacy, replica: str) -> Dispatched | None:
-        if self._vetoed(run, candidacy):
+    async def attempt(
+        self,
+        run: Run,
+        candidacy: Candidacy,
+        replica: str,
+        held: Held | None = None,
+        ask: Ask | None = None,
+    ) -> Dispatched | None:
+        """Ask one replica, with the place `held` there, else the one that the lease keeps.
+
+        Args:
+            ask: what is asked; the request itself where it is not said.
+        """
+        if self.vetoed(run, candidacy):
             return None
-        number = len(run.asked)
+        ask = ask or ask_at(run, candidacy)
+        number = max(len(run.asked), len(run.attempts))
         run.asked.add(replica)
         if number:
             await self.record(run.plan, candidacy, number)
-            if self._vetoed(run, candidacy):  # a veto, or the decision's end, came meanwhile
+            if self.vetoed(run, candidacy):  # a veto, or the decision's end, came meanwhile
                 return None
         began = self.loop_time()
         lease = run.plan.admitted.lease
         tokens = lease.tokens or run.plan.classified.tokens
-        held = lease.taken(replica) or self.inflight.enter(replica, tokens)
+        held = held or lease.taken(replica) or self.inflight.enter(replica, tokens)
         self.health.start(replica, began)
         try:
-            with self.silence.patience(replica, run.plan.admitted.asked.stream):
-                opened, call_id = await self._open(run, candidacy, replica)
+            with self.silence.patience(replica, ask.stream):
+                opened, call_id = await self._open(run, candidacy, replica, ask)
         except AttemptFailed as error:
             held.close()
             self._learn(run, candidacy, replica, began, error)
@@ -302,13 +304,12 @@ class Dispatcher:
         return Dispatched(run.committed, candidacy, opened, attempts, held, replica, began)
 
     async def _open(
-        self, run: _Run, candidacy: Candidacy, replica: str
+        self, run: Run, candidacy: Candidacy, replica: str, ask: Ask
     ) -> tuple[OpenedStream | OpenedWhole, str | None]:
         """4. One request out, one answer in."""
         plan, endpoint = run.plan, candidacy.endpoint
         arrival = run.arrival
         provider = arrival.snapshot.provider(endpoint)
-        ask = ask_of(run.committed)
         now = self.wall_time()
         target = self.roles.filled(endpoint, arrival.snapshot.target(endpoint, replica), now)
         request = provider.encode(ask, endpoint, target, now)
@@ -346,7 +347,7 @@ class Dispatcher:
         return Attempt(candidacy.endpoint.name, replica, result, None, millis)
 
     def _learn(
-        self, run: _Run, candidacy: Candidacy, replica: str, began: float, error: AttemptFailed
+        self, run: Run, candidacy: Candidacy, replica: str, began: float, error: AttemptFailed
     ) -> None:
         """Book a failed attempt; a client's own mistake ends the request."""
         now = self.loop_time()

@@ -30,21 +30,6 @@ def covers(one: Footprint, other: Footprint) -> bool:
     )
 
 
-def joined(one: Footprint, other: Footprint) -> Footprint:
-    """Both footprints together; what is missing for either is missing."""
-    ends = [end for end in (one.good_until, other.good_until) if end is not None]
-    source = one.retain.source if one.retain.mask else other.retain.source
-    return replace(
-        one,
-        process=one.process | other.process,
-        retain=Retention(one.retain.mask | other.retain.mask, source or one.retain.source),
-        operate=one.operate | other.operate,
-        missing=tuple(dict.fromkeys((*one.missing, *other.missing))),
-        gaps=tuple(dict.fromkeys((*one.gaps, *other.gaps))),
-        good_until=min(ends, default=None),
-    )
-
-
 Shown = Mapping[str, list[str]]
 
 

@@ -9,8 +9,8 @@ import re
 from dataclasses import dataclass
 
 from regions.footprints.base import footprint
+from regions.footprints.joining import joined
 from regions.model import Call, Endpoint, Footprint
-from router.drifted import joined
 from router.errors import RequestError
 from router.field import BELOW, Field
 from router.pipeline import Refused

@@ -46,6 +46,8 @@ class Hedges:
         hedge = self._of(plan, candidacy.endpoint)
         if hedge is None or not is_harmless(plan, candidacy.endpoint):
             return None
+        if candidacy.endpoint.prefill is not None:
+            return None  # two steps are not run beside others
         self._budget(plan, hedge).earn()
         if hedge.after is not None:
             return hedge.after
@@ -89,6 +91,8 @@ def beside_of(plan: Plan, first: Candidacy, marked: AbstractSet[str]) -> Iterato
     out = marked | {one.endpoint.name for one in order[:turn]}
     for one in order[turn:]:
         if one.tier != first.tier or not is_harmless(plan, one.endpoint):
+            continue
+        if one.endpoint.prefill is not None:
             continue
         if one is first or is_open(one, eligible, out):
             yield one

@@ -14,11 +14,11 @@ from pathlib import Path
 
 from regions.boundaries import boundary
 from regions.footprints.base import PLAIN_CALL, footprint
+from regions.footprints.joining import joined
 from regions.places import Boundary, PlaceError, PlaceSet
 from router.audit.layout import Folder
 from router.checking import stores
 from router.config import Config, ConfigError
-from router.drifted import joined
 from router.snapshot import Snapshot
 
 

@@ -71,7 +71,7 @@ class Ranking:
         router = snapshot.config.router
         until = min(balance.loop_time() + router.limits.queue, admitted.arrival.deadline)
         eligible, spare = self.pools.of(filtered.eligible, admitted.priority)
-        path = None if placing.pool(eligible).single else self._trail(filtered)
+        path = None if placing.pool(eligible).single else trail_of(filtered)
         # Prompt and expected output: what was learned, where the client's limit is only a cap.
         prompt = classified.prompt_tokens
         tokens = prompt + balance.lengths.expect(asked.model, tenant, asked.output_tokens)
@@ -83,14 +83,15 @@ class Ranking:
         least = classes.least(priority)
         return Wish(eligible, tokens, prompt, path, tenant, weight, until, priority, least, spare)
 
-    def _trail(self, filtered: Filtered) -> Trail | None:
-        """The prompt's beginning, where there is a choice of replicas."""
-        admitted = filtered.graded.decided.classified.admitted
-        view = admitted.arrival.surface.view(admitted.body)
-        session = admitted.arrival.exchange.head.get(SESSION) or b""
-        if session:
-            session = admitted.authenticated.principal.tenant.encode() + b"/" + session
-        if not session and view.characters < BLOCK:
-            return None  # no cache holds so little: load alone decides
-        parts = ((part.role, part.text) for part in view.parts)
-        return trail(parts, admitted.asked.model.encode(), session[:_LONGEST_NAME])
+
+def trail_of(filtered: Filtered) -> Trail | None:
+    """The prompt's beginning, where there is a choice of replicas."""
+    admitted = filtered.graded.decided.classified.admitted
+    view = admitted.arrival.surface.view(admitted.body)
+    session = admitted.arrival.exchange.head.get(SESSION) or b""
+    if session:
+        session = admitted.authenticated.principal.tenant.encode() + b"/" + session
+    if not session and view.characters < BLOCK:
+        return None  # no cache holds so little: load alone decides
+    parts = ((part.role, part.text) for part in view.parts)
+    return trail(parts, admitted.asked.model.encode(), session[:_LONGEST_NAME])

@@ -9,7 +9,7 @@ segment.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from math import isfinite
 from operator import is_
 from typing import Final
@@ -29,6 +29,7 @@ from router.entry_bodies import (
 )
 from router.errors import RequestError
 from router.formed import Formed
+from router.prefilling import half_of
 from router.recipients import recipients
 from router.settling import Ended
 from router.types import Admitted, Arrival, Attempt, Candidacy, Decided, Filtered, Plan, Verdict
@@ -79,7 +80,9 @@ class Scribe:
             if len(self._binding) >= _OPEN:  # entries of requests that were never committed
                 del self._binding[next(iter(self._binding))]
             self._binding[plan.id] = key
-        if graded.verdict is None and admitted.asked.model in admitted.snapshot.policy.models:
+        halves = _halves(ranked.order)
+        known = admitted.asked.model in admitted.snapshot.policy.models
+        if graded.verdict is None and known and not halves:
             user = _user_of(admitted)
             filled = self._formed.decision(
                 shared,
@@ -90,6 +93,8 @@ class Scribe:
             return Entry("decision", plan.id, at, filled)
         body = self._bound_to(admitted, plan.id, at, key)
         body["plan"] = order
+        if halves:
+            body["prefill"] = halves
         if graded.verdict is not None:
             body["graded"] = self._graded(graded.verdict)
         return Entry("decision", plan.id, at, body, shared)
@@ -344,8 +349,7 @@ class Scribe:
         """One attempt, with what it was called under unless it is the one that answered."""
         called = None
         if answered is None or one.endpoint != answered.endpoint.name:
-            of = next(c for c in plan.ranked.order if c.endpoint.name == one.endpoint)
-            called = self._ran(plan, of)
+            called = self._ran(plan, _called(plan.ranked.order, one.endpoint))
         digest = None if called is None else called.digest
         key = ("tried", one.endpoint, one.result, one.status, one.provider_code, digest)
         shared = self._shared.get(key) or self._once(key, attempt_body(one, called))
@@ -368,6 +372,25 @@ def _user_of(admitted: Admitted) -> str | None:
     body = admitted.body
     user = body.get("user") or body.get("safety_identifier")
     return user if isinstance(user, str) and user else None
+
+
+def _halves(order: Sequence[Candidacy]) -> dict[str, Json]:
+    """Who computes the prompts of whom, where that is another endpoint."""
+    return {
+        one.endpoint.name: one.endpoint.prefill.name
+        for one in order
+        if one.endpoint.prefill is not None
+    }
+
+
+def _called(order: Sequence[Candidacy], name: str) -> Candidacy:
+    """The endpoint of a plan that has this name, or whose other half has."""
+    for one in order:
+        if one.endpoint.name == name:
+            return one
+        if one.endpoint.prefill is not None and one.endpoint.prefill.name == name:
+            return half_of(one, one.endpoint.prefill)
+    raise KeyError(name)
 
 
 def _decided_at(decided: Decided) -> float:

@@ -16,6 +16,7 @@ the log. Such reasons are taken as recorded: they only ever leave endpoints out.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from math import inf
 from random import Random
@@ -27,13 +28,14 @@ from policies.attributes import AttributeRefused, Attributes, State, Supplied, g
 from policies.conditions import Candidate
 from policies.eligibility import CODES, Eligible, judge
 from policies.engine import Ask, Decision, decide
+from policies.model import Policy, Priority
 from policies.timed import earliest
 from regions.footprints.base import footprint
+from regions.footprints.joining import joined
 from regions.model import Call
 from router.audit.layout import Folder
 from router.audit.lines import Value
 from router.audit.reading import Shown
-from router.drifted import joined
 from router.entry_bodies import allowed_body
 from router.replayed import World, WorldMissing, world
 
@@ -108,7 +110,7 @@ def _differences(shown: Shown, found: World) -> Iterator[str]:
     yield from _unequal("allowed", allowed, again)  # 3
     verdicts = _verdicts(decision, found, body, who) if "candidates" in body else {}
     yield from _candidates(body, verdicts)  # 4
-    yield from _plan(body, verdicts) if "plan" in body else ()  # 5
+    yield from _plan(body, verdicts, found.policy) if "plan" in body else ()  # 5
     if shown.kind == "refusal":
         yield from _refusal(str(body.get("code")), decision, verdicts, found)  # 6
 
@@ -173,7 +175,7 @@ def _candidates(body: Body, verdicts: Verdicts) -> Iterator[str]:
             yield f"candidates: `{name}` was eligible and must not have been"
 
 
-def _plan(body: Body, verdicts: Verdicts) -> Iterator[str]:
+def _plan(body: Body, verdicts: Verdicts, policy: Policy) -> Iterator[str]:
     plan = _texts(body.get("plan"))
     recorded = _object(body.get("candidates"))
     eligible = {name for name, one in recorded.items() if one == ELIGIBLE}
@@ -182,13 +184,31 @@ def _plan(body: Body, verdicts: Verdicts) -> Iterator[str]:
     if len(set(plan)) != len(plan):
         yield "plan: an endpoint stands twice"
     planned = [v for n in plan if isinstance(v := verdicts.get(n), Eligible)]
-    # A preference may leave eligible endpoints out; nothing else may.
-    if not any(one.allowed.prefer for one in planned) and set(plan) != eligible:
-        yield f"plan: {', '.join(sorted(eligible - set(plan)))} is missing"
+    # A preference may leave eligible endpoints out, and a pool batch requests; nothing else may.
+    expected = eligible - _pooled_out(body, eligible, policy)
+    if not any(one.allowed.prefer for one in planned) and expected - set(plan):
+        yield f"plan: {', '.join(sorted(expected - set(plan)))} is missing"
+    for name in sorted(set(plan) & (eligible - expected)):
+        yield f"plan: `{name}` is kept for more urgent requests"
+    yield from _unequal("prefill", _object(body.get("prefill")), _halves(plan, policy))
     until = earliest(one.good_until for one in planned)
     mine = None if until is None else int(until)
     if body.get("good_until") != mine:
         yield f"good_until: recorded {body.get('good_until')}, decided again {mine}"
+
+
+def _pooled_out(body: Body, eligible: AbstractSet[str], policy: Policy) -> set[str]:
+    """The endpoints that a request of this class was kept out of."""
+    if _object(body.get("who")).get("priority") != Priority.BATCH.label:
+        return set()
+    settings = {name: policy.endpoints[name].settings for name in eligible}
+    kept = {name for name, one in settings.items() if one.get("pool") == "interactive"}
+    return kept if kept < eligible else set()
+
+
+def _halves(plan: Sequence[str], policy: Policy) -> dict[str, object]:
+    known = {name: one.prefill for name, one in policy.endpoints.items() if name in plan}
+    return {name: half.name for name, half in known.items() if half is not None}
 
 
 def _refusal(code: str, decision: Decision, verdicts: Verdicts, found: World) -> Iterator[str]:

@@ -35,6 +35,7 @@ from router.ranking import Ranking
 from router.records import Scribe
 from router.relay import Pace, Relayed, deliver, relay
 from router.remembered import Memory
+from router.running import PREFILLED
 from router.settling import Ended, end
 from router.shadow import ShadowLane
 from router.snapshot import Snapshot
@@ -276,15 +277,16 @@ class TwelveSteps:
             self.idempotency.kept(plan, dispatched, how, tried)
         self.lane.offer(plan, ended)
         name = None if ended.candidacy is None else ended.candidacy.endpoint.name
-        asked = len(tried) if len(tried) < 2 else len(tried) - self._hedged(tried)
+        asked = len(tried) if len(tried) < 2 else len(tried) - self._beside(tried)
         return Observed(plan.arrival, ended.status, asked, name)
 
-    def _hedged(self, tried: Sequence[Attempt]) -> int:
-        """Count attempts that ran beside another; gives how many: they are no failover."""
+    def _beside(self, tried: Sequence[Attempt]) -> int:
+        """Count attempts that ran beside another; gives how many are no failover: those, and
+        those that computed a prompt for another."""
         beside = [one.endpoint for one in tried if one.result == "hedged"]
         for endpoint in beside:
             self.metrics.count("domicile_hedges_total", (endpoint,))
-        return len(beside)
+        return len(beside) + sum(1 for one in tried if one.result == PREFILLED)
 
     def _learn(
         self, plan: Plan, dispatched: Dispatched, how: Relayed | RequestError | str, ended: Ended

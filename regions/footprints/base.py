@@ -7,11 +7,13 @@ that moves bytes is added. Pure: `now` is passed in, and decides only which fact
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from types import MappingProxyType
 
 from regions.catalog import Catalog
 from regions.footprints import anthropic, azure, bedrock, hosted, own, platforms, region, vertex
 from regions.footprints.draft import Draft, Vendor
+from regions.footprints.joining import joined
 from regions.model import Axis, Call, Endpoint, Footprint
 
 VENDORS: Mapping[str, Vendor] = MappingProxyType(
@@ -49,6 +51,15 @@ def footprint(endpoint: Endpoint, call: Call, catalog: Catalog, now: float) -> F
         now: seconds since the epoch; facts older than the catalog's `max_fact_age` at
             this time read as unknown.
     """
+    found = _alone(endpoint, call, catalog, now)
+    if endpoint.prefill is None:
+        return found
+    # The prompt is sent to both, and the cache that is made of it goes from one to the other.
+    other = _alone(endpoint.prefill, call, catalog, now)
+    return replace(joined(found, other), facts=(*found.facts, *other.facts))
+
+
+def _alone(endpoint: Endpoint, call: Call, catalog: Catalog, now: float) -> Footprint:
     draft = Draft(catalog, endpoint, now)
     vendor = vendor_of(endpoint)
     if vendor is None:

@@ -111,7 +111,9 @@ class Structure:
     def _decision(self, place: Place, line: EntryLine, body: Mapping[str, Value]) -> None:
         if line.id in self._open:
             self._fault("duplicate", place, f"`{line.id}` already has an open decision")
-        plan = frozenset(endpoints(body["plan"])) if "plan" in body else None
+        halves = body.get("prefill")
+        also = endpoints(list(halves.values())) if isinstance(halves, dict) else ()
+        plan = frozenset((*endpoints(body["plan"]), *also)) if "plan" in body else None
         self._open[line.id] = _Open(place, line.time, plan)
         snapshot = body.get("snapshot")
         if snapshot is not None and not self._stored(str(snapshot)):

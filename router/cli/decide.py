@@ -165,6 +165,7 @@ def _candidacy_json(one: Candidacy) -> dict[str, object]:
         "operate": list(one.footprint.operate.codes),
         "rules": list(allowed.rules),
         "good_until": one.verdict.good_until,
+        "prefill": None if one.endpoint.prefill is None else one.endpoint.prefill.name,
     }
 
 

@@ -37,6 +37,7 @@ class Ask:
         record: the region log's entry, sent where a provider keeps call metadata.
         created: seconds since the epoch, for answers that are built here.
         priority: its class, where the router has classes.
+        transfer: what moves the cache of its prompt between two servers; ours, never a client's.
         checked: whether `raw` is known to hold no object with one key twice.
     """
 
@@ -50,6 +51,7 @@ class Ask:
     created: int = 0
     checked: bool = False
     priority: Priority | None = None
+    transfer: Mapping[str, object] | None = None
 
     @property
     def wants_usage(self) -> bool:

@@ -137,3 +137,9 @@ def with_priority(raw: bytes, parsed: Mapping[str, object], number: int) -> byte
     document = orjson.loads(raw)
     del document["priority"]
     return orjson.dumps({"priority": number, **document} if number else document)
+
+
+def with_transfer(raw: bytes, transfer: Mapping[str, object]) -> bytes:
+    """`raw` with vLLM's `kv_transfer_params` being this, whatever a client left there (null)."""
+    document = orjson.loads(raw)
+    return orjson.dumps({**document, "kv_transfer_params": dict(transfer)})

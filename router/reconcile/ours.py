@@ -25,7 +25,7 @@ from router.replayed import WorldMissing, world
 
 UNSENT: Final = frozenset({"connect_failed", "misconfigured", "deadline"})
 """Results of attempts of which no byte left."""
-ANSWERED: Final = frozenset({"ok", "escalated"})
+ANSWERED: Final = frozenset({"ok", "escalated", "prefilled"})
 LONGEST: Final = 3_600_000_000
 """An hour: no request runs longer, whatever recovery says of when it ended."""
 
@@ -107,7 +107,9 @@ class Ours:
 
     def _perhaps(self, began: Shown, until: int) -> Iterator[tuple[Sent, Facts]]:
         """3."""
-        for number, endpoint in enumerate(texts_in(began.body, "plan")):
+        halves = object_in(began.body, "prefill").values()
+        named = [*texts_in(began.body, "plan"), *(one for one in halves if isinstance(one, str))]
+        for number, endpoint in enumerate(named):
             one: Body = {"endpoint": endpoint, "result": "unknown"}
             outcome = Shown(began.place, began.kind, began.id, until, {})
             yield self._attempt(began, outcome, number, one, {})

@@ -16,6 +16,7 @@ from router.simulator.bedrock import BedrockSpec, BedrockStub
 from router.simulator.control import Control
 from router.simulator.record import Hit
 from router.simulator.replica import Replica, ReplicaSpec, seeded
+from router.simulator.transfer import Bank
 
 
 class SimulatedFleet:
@@ -33,8 +34,9 @@ class SimulatedFleet:
         bedrock: BedrockStub | None = None,
         tls: ssl.SSLContext | None = None,
     ) -> None:
+        self.bank = Bank()
         self._replicas = {
-            name: Replica(name, seeded(spec, seed + number), tls=tls)
+            name: Replica(name, seeded(spec, seed + number), tls=tls, bank=self.bank)
             for number, (name, spec) in enumerate(specs.items())
         }
         self._control = Control(self, bedrock).listener if control else None

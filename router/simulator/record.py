@@ -14,7 +14,8 @@ class Hit:
 
     `outcome`: `open` while it runs, then `answered`, `status:429` and the like, the name of the cut
     (`reset`, `close`, `hang`), `gone` if the client left, `killed` if the replica was. `host` is
-    the Host header, `credential` the digest of the key it carried.
+    the Host header, `credential` the digest of the key it carried. `transfer`: whether the cache of
+    its prompt was `kept` for another server, `fetched` from one, or `lost` on the way.
     """
 
     at: float
@@ -29,6 +30,7 @@ class Hit:
     model: str = ""
     stream: bool = False
     faults: tuple[str, ...] = ()
+    transfer: str = ""
     status: int = 0
     tokens: int = 0
     outcome: str = "open"
@@ -41,7 +43,7 @@ class Hit:
         names = (
             "at", "wall", "replica", "region", "method", "path", "request_id", "host",
             "credential", "model", "stream",
-            "faults", "status", "tokens", "outcome", "ended",
+            "faults", "transfer", "status", "tokens", "outcome", "ended",
         )  # fmt: skip
         return {name: getattr(self, name) for name in names}
 

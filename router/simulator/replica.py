@@ -7,7 +7,7 @@ import json
 import ssl
 import time
 from collections import Counter
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 
@@ -20,6 +20,7 @@ from router.simulator.pacing import Pacer
 from router.simulator.record import Hit, credential_digest
 from router.simulator.surfaces import SURFACES, Generation, Serving, Surface
 from router.simulator.timing import Engine, EngineSpec, Job, Progress
+from router.simulator.transfer import Bank, Connector, asked_in, telling
 from router.simulator.vllm_api import ApiError
 from router.simulator.wire import Listener, Reply, Request
 
@@ -32,7 +33,8 @@ class ReplicaSpec:
 
     `speed` is engine seconds per second; `keep_bodies` puts headers and bodies into the record;
     `api_key`, if set, is required as a bearer token; `created` fixes the time in answers, so that
-    equal calls get equal bytes.
+    equal calls get equal bytes; `transfers` lets it keep caches of prompts for others of its fleet,
+    and fetch theirs.
     """
 
     models: tuple[str, ...] = ("tiny",)
@@ -46,6 +48,7 @@ class ReplicaSpec:
     api_key: str = ""
     metrics: bool = True
     created: int | None = None
+    transfers: bool = False
 
 
 class Replica:
@@ -57,6 +60,7 @@ class Replica:
         spec: ReplicaSpec,
         *,
         tls: ssl.SSLContext | None = None,
+        bank: Bank | None = None,
         clock: Callable[[], float] = time.monotonic,
         wall: Callable[[], float] = time.time,
     ) -> None:
@@ -75,6 +79,9 @@ class Replica:
         self._gauges = Gauges(self._engine, spec.models[0])
         # vLLM refuses to start with a context its KV cache cannot hold; here it is clipped.
         self._context = min(spec.engine.context, spec.engine.kv_blocks * spec.engine.block_size)
+        self._bank: Bank | None = None
+        if spec.transfers:
+            self._bank = Bank() if bank is None else bank
         self._stale = b""
         self._jobs = 0
 
@@ -100,6 +107,8 @@ class Replica:
     def kill(self) -> None:
         """Refuse connections and reset the open ones; the port stays taken."""
         self._listener.stop()
+        if self._bank is not None:
+            self._bank.forget(self.name)
 
     def freeze(self) -> None:
         """Stop the engine: `/health` still says 200, generations hang, metrics go stale."""
@@ -220,7 +229,7 @@ class Replica:
             hit.faults = drawn.names
             if drawn.instead is not None:
                 return await self._misbehave(reply, drawn.instead, surface)
-            response = await self._respond(made, hit)
+            response = await self._respond(made, hit, asked_in(request.body))
             return await deliver(reply, response, drawn, surface.error_frame)
         except ApiError as error:
             await reply.answer(error.status, surface.error(error), "application/json")
@@ -239,21 +248,48 @@ class Replica:
         await reply.answer(fault.status, body, "application/json", *more)
         return f"status:{fault.status}"
 
-    async def _respond(self, made: Generation, hit: Hit) -> Response:
+    async def _respond(self, made: Generation, hit: Hit, asked: Mapping[str, object]) -> Response:
         request_id = (("x-request-id", hit.request_id),) if hit.request_id else ()
-        tokens = self._tokens(made, hit)
+        job = self._received(self._job(made), hit, asked)
+        tokens = self._tokens(made, job, hit)
         if made.call.stream:
             headers = (("content-type", "text/event-stream; charset=utf-8"), *request_id)
             return Response(200, headers, made.frames(tokens))
         async with aclosing(tokens):
             async for _ in tokens:
                 pass
-        return plain(200, made.body(), *request_id)
+        return plain(200, self._kept(made, job, hit, asked), *request_id)
 
-    async def _tokens(self, made: Generation, hit: Hit) -> AsyncGenerator[int, None]:
+    @property
+    def _connector(self) -> Connector | None:
+        if self._bank is None:
+            return None
+        size = self.spec.engine.block_size
+        return Connector(self._bank, self.name, ("127.0.0.1", self.port), size)
+
+    def _received(self, job: Job, hit: Hit, asked: Mapping[str, object]) -> Job:
+        """The job, with what of its prompt another server has computed."""
+        connector = self._connector
+        if connector is None:
+            return job
+        hit.transfer = "lost"
+        received = connector.received(asked, self._clock())
+        hit.transfer = "fetched" if received else ""
+        return replace(job, received=received)
+
+    def _kept(self, made: Generation, job: Job, hit: Hit, asked: Mapping[str, object]) -> bytes:
+        """The answer's body, which says where the cache of the prompt is if it is kept."""
+        connector = self._connector
+        if connector is None:
+            return made.body()
+        params = connector.kept(asked, job.id, made.prompt_tokens, self._clock())
+        hit.transfer = hit.transfer if params is None else "kept"
+        return telling(made.body(), params)
+
+    async def _tokens(self, made: Generation, job: Job, hit: Hit) -> AsyncGenerator[int, None]:
         """Token numbers as they come out of the engine; counts an abort when left early."""
         before: float | None = None
-        async with aclosing(self._pacer.run(self._job(made))) as outputs:
+        async with aclosing(self._pacer.run(job)) as outputs:
             try:
                 async for progress in outputs:
                     hit.tokens = progress.token

@@ -38,12 +38,16 @@ class EngineSpec:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """One generation: its prompt (tokens, and hashes of its full blocks) and how much comes out."""
+    """One generation: its prompt (tokens, and hashes of its full blocks) and how much comes out.
+
+    `received` of the prompt's tokens were computed by another engine, whose cache it gets.
+    """
 
     id: str
     prompt_tokens: int
     output_tokens: int
     blocks: tuple[int, ...] = ()
+    received: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,6 +267,9 @@ class Engine:
             sequence.started, sequence.cached = at, sequence.computed
             self.totals.queried += sequence.job.prompt_tokens
             self.totals.hits += sequence.computed
+            # What was received is gone with an eviction: then it is computed here.
+            received = min(sequence.job.received, known - 1)
+            sequence.computed = max(sequence.computed, received)
         return True
 
     def _end(self, at: float) -> list[Progress]:

@@ -20,11 +20,12 @@ from typing import Final
 
 from regions.footprints.base import PLAIN_CALL, footprint
 from regions.footprints.bedrock import Form, read_identifier
+from regions.footprints.joining import joined
 from regions.model import Endpoint, Footprint
 from regions.places import Region
 from router.audit.entry import Entry, Json
 from router.credentials import INSTANCE_ROLE
-from router.drifted import Shown, covers, joined, read, shown
+from router.drifted import Shown, covers, read, shown
 from router.live import Live
 from router.providers.aws import region_of
 from router.snapshot import Snapshot

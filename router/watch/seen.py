@@ -13,8 +13,8 @@ from regions.catalog import Catalog
 from regions.facts import BedrockFacts
 from regions.footprints.base import PLAIN_CALL, footprint
 from regions.footprints.bedrock import Form, read_identifier
+from regions.footprints.joining import joined
 from regions.model import Endpoint, Footprint
-from router.drifted import joined
 
 
 @dataclass(frozen=True, slots=True)

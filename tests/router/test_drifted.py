@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 
 from regions.catalog import Catalog, OwnRegion
 from regions.countries import Countries
+from regions.footprints.joining import joined
 from regions.model import Footprint, Retention
 from regions.places import PlaceSet
-from router.drifted import covers, joined, read, shown, with_drift
+from router.drifted import covers, read, shown, with_drift
 from tests.router.folders import sound
 
 CATALOG = Catalog.load({"self:fra1": OwnRegion("DE")})

@@ -10,12 +10,15 @@ import pytest
 
 from policies.model import Priority
 from regions.health import Sign, Standing
+from router.audit.layout import Folder
 from router.config import Limits
 from router.load import Held
 from router.pools import NONE, Pools, behind, pooled
 from router.priority import PrioritiesSection
+from router.replay import Replayer
 from router.selection import Condition, order
 from router.types import Candidacy
+from tests.cases.built import BASELINE, MAIN, Files, built, entries
 from tests.router.crowd import settle_for
 from tests.router.house import Plan
 from tests.router.made import candidacy
@@ -114,3 +117,22 @@ async def test_a_batch_request_never_fails_over_into_the_interactive_pool(tmp_pa
         for _ in range(5):
             health.observe("fra1", Sign.ILL, now)
         assert (await world.ask()).status >= 500 or world.transport.at("par1") > 1
+
+
+async def test_the_log_shows_who_was_kept_out_and_why(tmp_path: Path) -> None:
+    main = MAIN.replace("  region: self:fra1\n", "  region: self:fra1\n  priorities: {}\n")
+    baseline = BASELINE.replace("fra: {kind: vllm,", "fra: {kind: vllm, pool: interactive,")
+    files = Files(main=main, baseline=baseline)
+    async with built(tmp_path, lambda host, number: answer(), files) as world:
+        assert (await world.ask("eu", headers=BATCH)).sent["x-domicile-endpoint"] == "par"
+        assert (await world.ask("eu")).code == "ok"
+    batch, other = (one for one in entries(tmp_path) if one.kind == "decision")
+    replayer = Replayer(Folder(tmp_path / "log"))
+    assert [replayer.replay(one).differences for one in (batch, other)] == [(), ()]
+    who = batch.body["who"]
+    assert isinstance(who, dict)
+    wrong = {**batch.body, "who": {**who, "priority": "standard"}}
+    assert replayer.replay(replace(batch, body=wrong)).differences == ("plan: fra is missing",)
+    wrong = {**batch.body, "plan": ["par", "fra"]}
+    (told,) = replayer.replay(replace(batch, body=wrong)).differences
+    assert told == "plan: `fra` is kept for more urgent requests"

@@ -31,3 +31,10 @@ def test_how_an_engine_schedules_is_said_in_its_own_word() -> None:
     Vllm().check(replace(THERE, settings={"scheduling": "priority"}))
     with pytest.raises(Misconfigured, match="--scheduling-policy priority"):
         Vllm().check(replace(THERE, settings={"scheduling": "fair"}))
+
+
+def test_our_own_word_on_the_cache_is_sent(ask: Callable[..., Ask]) -> None:
+    there = {"do_remote_prefill": True, "remote_host": "10.0.0.7"}
+    asked = replace(ask(temperature=0.5), transfer=there)
+    sent = orjson.loads(Vllm().encode(asked, THERE, TARGET, 0).body)
+    assert sent == {**asked.body, "model": "tiny", "kv_transfer_params": there}

@@ -184,3 +184,15 @@ def test_every_job_gets_each_token_once_in_order_and_all_blocks_come_back(
     assert [p.at for p in out] == sorted(p.at for p in out)
     assert engine.load.running == engine.load.waiting == 0
     assert engine.load.kv_usage == 0.0
+
+
+def test_what_was_computed_elsewhere_takes_no_time_but_room() -> None:
+    engine = Engine(SPEC)
+    engine.submit(Job("a", prompt_tokens=80, output_tokens=2, received=80), now=0.0)
+    out = engine.advance(0.02)
+    # The last token is computed here: its logits are what the first one comes from.
+    assert [(p.token, round(p.at, 4)) for p in out] == [(1, 0.011)]
+    assert engine.load.kv_usage >= 0.2
+    times = drain(engine)[-1].times
+    assert times is not None
+    assert (times.cached_tokens, engine.totals.hits) == (0, 0)

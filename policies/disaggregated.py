@@ -1,0 +1,67 @@
+"""Endpoints in two halves: one computes prompts (prefill), the other makes the answers (decode).
+
+The decode half is the endpoint that models list. What is true of it must be true of both: its
+footprint is the union of the two, and it holds only the assurances that both hold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Final
+
+from policies.attributes import nearest
+from regions.model import Assurance, Endpoint
+
+KINDS: Final = frozenset({"vllm"})
+"""Kinds of servers whose way of handing a cache over is spoken here."""
+
+Fail = Callable[[str, str], object]
+"""Notes a fault: the endpoint's name, and what to do."""
+
+
+def with_prefill(endpoints: Mapping[str, Endpoint], fail: Fail) -> dict[str, Endpoint]:
+    """The endpoints, each with its other half."""
+    return {name: _whole(one, endpoints, fail) for name, one in endpoints.items()}
+
+
+def _whole(endpoint: Endpoint, endpoints: Mapping[str, Endpoint], fail: Fail) -> Endpoint:
+    named = endpoint.settings.get("prefill")
+    if named is None:
+        return endpoint
+    half = endpoints.get(named)
+    if half is None:
+        fail(endpoint.name, f"endpoint `{named}` is not defined{nearest(named, endpoints)}")
+        return endpoint
+    wrong = _wrong(endpoint, half)
+    if wrong is not None:
+        fail(endpoint.name, wrong)
+        return endpoint
+    return replace(endpoint, prefill=half, assurances=_both(endpoint, half))
+
+
+def _wrong(endpoint: Endpoint, half: Endpoint) -> str | None:
+    """Why an endpoint can't compute another one's prompts."""
+    if half.name == endpoint.name:
+        return "an endpoint that computes its own prompts needs no `prefill`"
+    if not {endpoint.kind, half.kind} <= KINDS:
+        kinds = " and ".join(sorted(KINDS))
+        return f"only {kinds} servers hand a cache over; `{half.name}` is of kind `{half.kind}`"
+    if "prefill" in half.settings:
+        return f"`{half.name}` has a `prefill` of its own; a prompt is computed in one place"
+    if half.model != endpoint.model:
+        return f"`{half.name}` runs `{half.model}`, whose cache is no use to `{endpoint.model}`"
+    if "hedge_after" in endpoint.settings:
+        return "an endpoint with `prefill` is not hedged; take `hedge` out"
+    return None
+
+
+def _both(one: Endpoint, other: Endpoint) -> tuple[Assurance, ...]:
+    """What both halves hold, as long as both do."""
+    theirs = {assurance.name: assurance for assurance in other.assurances}
+    found = []
+    for mine in one.assurances:
+        if (also := theirs.get(mine.name)) is not None:
+            ends = [end for end in (mine.until, also.until) if end is not None]
+            found.append(replace(mine, until=min(ends, default=None)))
+    return tuple(found)
