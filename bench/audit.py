@@ -2,7 +2,7 @@
 
 * entries per second, by how many clients wait together (one group per sync);
 * CPU µs per request (decision and outcome entry), all threads, and again per step;
-* added latency of `commit`, p50 and p99, log on and off in one run;
+* latency of `commit`, p50 and p99, log on and off in one run, and what the log adds;
 * bytes per request, median over requests, all lines that belong to one included, with and without a
   named end user, and with indices of ten digits, as a log of years has them;
 * verify speed; terabytes and dollars per year at 1,000 requests per second (`bench/storage.py`).
@@ -122,6 +122,9 @@ class Load:
     commit_p50_us: float
     commit_p99_us: float
     off_p50_us: float
+    off_p99_us: float
+    added_p50_us: float
+    added_p99_us: float
     off_cpu_us_per_request: float
 
 
@@ -147,23 +150,35 @@ async def level(root: Path, clients: int, seconds: float) -> Load:
     cpu, wall = time.process_time(), time.perf_counter()
     await asyncio.gather(*(client() for _ in range(clients)))
     cpu, wall = time.process_time() - cpu, time.perf_counter() - wall
-    off_p50, off_cpu = await level_off(clients, min(seconds, 0.5))
+    off, off_cpu = await level_off(clients, min(seconds, 0.5))
     await log.close()
-    ordered, done = sorted(times), len(times)
+    done = len(times)
+    (p50, p99), (off_p50, off_p99) = quantiles(times), quantiles(off)
+    shown = (p50, p99, off_p50, off_p99, p50 - off_p50, p99 - off_p99, off_cpu)
+    commit, commit99, off50, off99, added, added99, spent = (round(t * 1e6, 1) for t in shown)
     return Load(
         clients,
         round(done / wall),
         round(2 * done / max(1, len(groups)), 1),
         round((cpu / done - off_cpu) * 1e6, 1),
-        round(ordered[done // 2] * 1e6, 1),
-        round(ordered[done * 99 // 100] * 1e6, 1),
-        round(off_p50 * 1e6, 1),
-        round(off_cpu * 1e6, 1),
+        commit,
+        commit99,
+        off50,
+        off99,
+        added,
+        added99,
+        spent,
     )
 
 
-async def level_off(clients: int, seconds: float) -> tuple[float, float]:
-    """The same loops with a log that does nothing: p50 seconds and CPU seconds per request."""
+def quantiles(times: Sequence[float]) -> tuple[float, float]:
+    """Median, and what 99 of 100 don't exceed."""
+    ordered = sorted(times)
+    return ordered[len(ordered) // 2], ordered[len(ordered) * 99 // 100]
+
+
+async def level_off(clients: int, seconds: float) -> tuple[list[float], float]:
+    """The same loops with a log that does nothing: seconds, and CPU seconds per request."""
     told, times = Told(), list[float]()
     numbers = iter(range(100_000_000))
     stop = time.perf_counter() + seconds
@@ -179,7 +194,7 @@ async def level_off(clients: int, seconds: float) -> tuple[float, float]:
 
     cpu = time.process_time()
     await asyncio.gather(*(client() for _ in range(clients)))
-    return statistics.median(times), (time.process_time() - cpu) / len(times)
+    return times, (time.process_time() - cpu) / len(times)
 
 
 def sizes(folder: Path) -> Mapping[str, float]:

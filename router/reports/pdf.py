@@ -46,13 +46,14 @@ def pdf(report: Report) -> bytes:
 
 def _drawable(report: Report, typst: ModuleType) -> tuple[bytes, list[tuple[str, str]]]:
     """The report's values as JSON and its pictures, with what no font here can draw named."""
-    values = orjson.dumps(_values(report)).decode()
+    said = _values(report)
+    values = orjson.dumps(said).decode()
     shown = [picture for section in report.sections for picture in section.pictures]
     fonts = (font.path for font in typst.Fonts().fonts() if font.path)
     instead = named(lacking("".join([values, *(one.svg for one in shown)]), fonts))
     if instead:
-        noted = {**_values(report), "about": f"{report.subtitle} {NOTE}"}
-        values = orjson.dumps(noted).decode().translate(instead)
+        facts = [(name, report.shown(value)) for name, value in (*report.facts, ("fonts", NOTE))]
+        values = orjson.dumps({**said, "facts": facts}).decode().translate(instead)
     return values.encode(), [(_file(one), one.svg.translate(instead)) for one in shown]
 
 
