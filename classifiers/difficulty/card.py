@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from classifiers.difficulty.artifact import ANY, Artifact, PairModel
 
@@ -19,8 +19,13 @@ _LIMITS = """\
 - Labels are exact-match outcomes of one run each; they say nothing about style or safety."""
 
 
-def render(artifact: Artifact, scorer: str = "") -> str:
-    """The card of an artifact in Markdown; `scorer` says what scores on this machine."""
+def render(
+    artifact: Artifact, scorer: str = "", measured: Sequence[Mapping[str, object]] = ()
+) -> str:
+    """The card of an artifact in Markdown.
+
+    `scorer` says what scores on this machine; `measured` are sections that the benchmark printed.
+    """
     facts = artifact.card
     kind = "prior, not trained on your traffic" if facts.get("prior") else "trained locally"
     return "\n".join(
@@ -30,7 +35,8 @@ def render(artifact: Artifact, scorer: str = "") -> str:
             "## Data", "", *_data(facts), "", "## Pairs", "", *_pairs(artifact), "",
             "APGR, CPT50 and CPT80 are of training rows, each scored by a head fitted without it",
             "over base models fitted without its group.",
-            *_held(facts), "", "## Limits", "", _LIMITS, "", "## Build", "", *_build(facts),
+            *_held(facts), *_measured(measured), "", "## Limits", "", _LIMITS, "",
+            "## Build", "", *_build(facts),
             *(["", f"Scorer on this machine: {scorer}."] if scorer else []), "",
         ]
     )  # fmt: skip
@@ -70,6 +76,25 @@ def _held(facts: Mapping[str, object]) -> list[str]:
         cells += [_cell(found.get(key)) for key in ("ece_debiased", "abstained")]
         lines.append(f"| {name} | {' | '.join(cells)} |")
     return [*lines, "", "In brackets: 95 % of bootstrap draws."]
+
+
+def _measured(sections: Sequence[Mapping[str, object]]) -> list[str]:
+    """What the benchmark found; times are microseconds of CPU on the machine it ran on."""
+    if not sections:
+        return []
+    lines = ["", "## Benchmark", "", "Printed by `bench/classifier.py` of this very artifact.", ""]
+    for one in sections:
+        found = [f"{name} {_plain(value)}" for name, value in one.items() if name != "section"]
+        lines.append(f"- **{one['section']}**: {'; '.join(found)}")
+    return lines
+
+
+def _plain(value: object) -> str:
+    if isinstance(value, Mapping):
+        return ", ".join(f"{name} {_plain(inner)}" for name, inner in value.items())
+    if isinstance(value, list):
+        return f"[{', '.join(_plain(inner) for inner in value)}]"
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
 def _cell(value: object) -> str:

@@ -6,6 +6,7 @@ given, a pair is measured by its shipped model (no training rows) or by grouped 
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -27,6 +28,7 @@ from classifiers.difficulty.scorer import Difficulty
 from classifiers.difficulty.training import TooFewRows
 
 SHIPPED: Final = Path(__file__).parent.parent / "models" / "prior.bin"
+MEASURED: Final = SHIPPED.with_name("prior.measured.jsonl")
 DRAWS: Final = 6
 CALIBRATE_BELOW: Final = 500
 MIN_LOCAL: Final = 200
@@ -177,8 +179,16 @@ def calibrated(artifact: Artifact, rows: Sequence[Example]) -> Artifact:
 
 
 def card(model: Path = SHIPPED) -> str:
-    """The model card in Markdown."""
-    return render(load(model), find()[1])
+    """The model card in Markdown; that of the shipped artifact has its benchmark in it."""
+    artifact = load(model)
+    return render(artifact, find()[1], measured(artifact))
+
+
+def measured(artifact: Artifact, file: Path = MEASURED) -> list[dict[str, object]]:
+    """The sections that the benchmark printed of this artifact; none of any other."""
+    sections = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
+    own = any(section.get("version") == artifact.version() for section in sections)
+    return sections if own else []
 
 
 def card_figures(model: Path = SHIPPED) -> dict[str, str]:

@@ -7,10 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from classifiers.difficulty.artifact import load
 from classifiers.difficulty.grader import Grader
-from classifiers.difficulty.scorer import Score
+from classifiers.difficulty.scorer import Difficulty, Score
 from classifiers.view import PromptView
 from router.config import ConfigError
+from router.difficulty import SHIPPED
 from router.grading import HANGS, LEASE, ROW, _Kept
 from tests.cases.built import built, entries
 from tests.cases.graded import EASY, HARD, files
@@ -154,3 +156,43 @@ async def test_prompts_that_change_are_told_and_move_nothing(tmp_path: Path) -> 
     [told] = [entry.body for entry in entries(tmp_path) if entry.kind == "drift"]
     assert (told["event"], told["tenant"], told["series"]) == ("grading_drift", "eu", "length")
     assert int(str(told["ks"])) > int(str(told["ks_limit"]))
+
+
+COMMON = """
+the a of and to in is it you that he was for on are with as his they at be this have from or one
+had by word but not what all were we when your can said there use an each which she do how their if
+will up other about out many then them these so some her would make like him into time has look two
+more write go see number no way could people my than first water been call who oil its now find long
+down day did get come made may part easy simple trivial hello thanks city capital country france
+color name please spell
+""".split()  # noqa: SIM905 - a list of so many is hard to read
+
+
+def easiest_suffix() -> str:
+    """What someone who has the model itself would write behind a hard prompt, to make it cheap."""
+    own = Difficulty(load(SHIPPED), "mixtral-8x7b-instruct-v0.1", "gpt-4-1106-preview")
+    lowest = sorted(COMMON, key=lambda w: own.score(PromptView.of_text(f"{HARD} {w}")).value)
+    suffix = " " + " ".join(lowest[:40])
+    before, after = (own.score(PromptView.of_text(text)).value for text in (HARD, HARD + suffix))
+    assert after < before - 0.02, "it does move the score"
+    return suffix
+
+
+@pytest.mark.parametrize(
+    ("rule", "grade", "headers"),
+    [
+        ("  - {name: b, obligations: [{tier: {floor: large}}], because: c}", "on", ()),
+        ("  - {name: b, obligations: [{tier: {floor: large}}], because: c}", "on", (ASK_SMALL,)),
+        ("", "observe", (ASK_SMALL,)),
+        ("", "on", (ASK_LARGE,)),
+    ],
+)
+async def test_no_suffix_buys_a_smaller_tier_than_policy_allows(
+    tmp_path: Path, rule: str, grade: str, headers: tuple[tuple[bytes, bytes], ...]
+) -> None:
+    cheap = "{strong_share: 0.0, accept_prior: true}" if grade == "on" else "{}"
+    suffix = easiest_suffix()
+    async with built(tmp_path, fine, files(grade, cheap, rules=rule)) as world:
+        for text in (EASY + suffix, HARD + suffix, suffix * 20, "this is easy. " * 300):
+            assert (await ask(world, text, *headers)).sent["x-domicile-tier"] == "large"
+    assert {floor for floor, _, _ in tiers(tmp_path)} == {"large"}

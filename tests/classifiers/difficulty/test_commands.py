@@ -129,6 +129,22 @@ def test_compare_activates_only_what_is_surely_better(
         compare(poor, model, [unseen], activate=True)
 
 
+def test_the_shipped_prior_s_benchmark_is_of_this_very_artifact_and_in_its_card(
+    model: Path,
+) -> None:
+    """After training anew: `python -m bench.classifier DATA > .../prior.measured.jsonl`."""
+    sections = [str(one["section"]) for one in commands.measured(load(commands.SHIPPED))]
+    for wanted in (
+        "latency, 50 tokens", "latency, 500 tokens", "artifact", "recipe", "gate",
+        "mmlu, all labels, dev", "mmlu, all labels, grouped 5-fold", "mmlu, 1500 labels, dev",
+        "mmlu, 1500 labels, other train rows", "left out: zeroeval", "after 200 local labels",
+    ):  # fmt: skip
+        assert any(section.startswith(wanted) for section in sections), wanted
+        assert wanted in card()
+    assert commands.measured(load(model)) == []
+    assert "## Benchmark" not in card(model)
+
+
 def test_card_of_the_shipped_prior_has_no_forbidden_source() -> None:
     text = card()
     assert "prior, not trained on your traffic" in text
