@@ -123,6 +123,12 @@ class Folder:
         found = [*self.path.glob("*/segments"), *self.path.glob("*/checkpoints.jsonl")]
         return sorted({path.parent.name for path in found})
 
+    @property
+    def released(self) -> int:
+        """How many segments are here by their leaf hashes only."""
+        logs = [self.log(log_id) for log_id in self.log_ids()]
+        return sum(len(log.hashed()) - len(log.segments()) for log in logs)
+
     def snapshot(self, digest: str) -> Path:
         """Where a snapshot is kept."""
         return self.path / "snapshots" / f"{digest}.json"

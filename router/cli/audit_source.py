@@ -70,7 +70,14 @@ def progress(source: Path) -> Iterator[Progress]:
     from router.audit.layout import Folder
     from router.audit.rows import size
 
-    with _bar("reading segments", size(Folder(source)) or None) as told:
+    folder = Folder(source)
+    if folder.released:
+        click.echo(
+            f"note: the lines of {folder.released} segments were released: older requests are in "
+            "the bucket they were sealed in, asked as `s3://BUCKET/PREFIX`",
+            err=True,
+        )
+    with _bar("reading segments", size(folder) or None) as told:
         yield told
 
 

@@ -3,9 +3,11 @@
 1. An outcome lists its attempts, each with the id that the provider's answer carried.
 2. An attempt that was answered must be in the provider's record; one that failed may be, unless
    nothing of it was sent.
-3. A request without such a list (open, or settled by recovery) may have asked any endpoint of its
+3. A canary at a managed API (`administration`, `"event":"canary"`) is an attempt as well, allowed
+   wherever its endpoint may run.
+4. A request without such a list (open, or settled by recovery) may have asked any endpoint of its
    plan.
-4. What an endpoint was (kind, model, source) stands in the snapshot that the decision names; where
+5. What an endpoint was (kind, model, source) stands in the snapshot that the decision names; where
    that can't be loaded, the outcome's own words count, and it is said.
 """
 
@@ -66,9 +68,33 @@ class Ours:
                     opened[shown.id] = shown
                 elif shown.kind == "outcome" and (began := opened.pop(shown.id, None)) is not None:
                     yield from self._ended(began, shown)
+                elif shown.kind == "administration" and shown.body.get("event") == "canary":
+                    yield self._canary(shown)
             progress(segment.path.stat().st_size)
         for began in opened.values():
             yield from self._perhaps(began, began.time + LONGEST)
+
+    def _canary(self, shown: Shown) -> tuple[Sent, Facts]:
+        """3."""
+        body, began = shown.body, shown.body.get("began")
+        endpoint, result = text_in(body, "endpoint"), text_in(body, "result")
+        places = self._kept(texts_in(body, "process"))
+        sent = Sent(
+            f"{shown.place.log}/{shown.place.index}",
+            "",
+            0,
+            endpoint,
+            text_in(body, "call"),
+            result,
+            began if isinstance(began, int) else shown.time,
+            shown.time,
+            result in ANSWERED,
+            places,
+            places,
+            "",
+            Where(f"{shown.place.log}/segments/{shown.place.segment}", shown.place.line),
+        )
+        return sent, self._facts(text_in(body, "snapshot"), endpoint, {})
 
     def _ended(self, began: Shown, outcome: Shown) -> Iterator[tuple[Sent, Facts]]:
         if not isinstance(outcome.body.get("attempts"), list):
@@ -106,7 +132,7 @@ class Ours:
         return sent, self._facts(text_in(began.body, "snapshot"), endpoint, ran)
 
     def _perhaps(self, began: Shown, until: int) -> Iterator[tuple[Sent, Facts]]:
-        """3."""
+        """4."""
         halves = object_in(began.body, "prefill").values()
         named = [*texts_in(began.body, "plan"), *(one for one in halves if isinstance(one, str))]
         for number, endpoint in enumerate(named):
@@ -115,7 +141,7 @@ class Ours:
             yield self._attempt(began, outcome, number, one, {})
 
     def _facts(self, snapshot: str, endpoint: str, ran: Body) -> Facts:
-        """4."""
+        """5."""
         if snapshot not in self._loaded:
             self._loaded[snapshot] = self._load(snapshot)
         known = self._loaded[snapshot].get(endpoint)

@@ -10,7 +10,9 @@
 
 Residency: a probe holds no byte of any client. Its prompt is a constant in this file, and it goes
 to configured endpoints only, with the endpoint's own credential. So there is no decision for the
-log to hold, and no boundary it could cross; a vetoed endpoint is not asked all the same.
+log to hold, and no boundary it could cross; a vetoed endpoint is not asked all the same. A canary
+at a managed API is an `administration` entry with the provider's id of the call, once it has
+ended, so that reconciliation doesn't take it for a call past the router.
 
 Every mark is a lease of about two periods: if this loop dies, so do its marks.
 """
@@ -31,6 +33,8 @@ from regions.fleet import Reading
 from regions.footprints.base import PLAIN_CALL, footprint
 from regions.health import Sign, Standing
 from regions.model import Endpoint
+from router.audit.entry import Entry, Json, microseconds
+from router.audit.errors import AuditError
 from router.live import Live
 from router.providers.base import Ask
 from router.providers.failures import AUTH
@@ -148,15 +152,21 @@ class Prober:
 
     async def _sent(self, request: OutboundRequest, seconds: float) -> Verdict:
         """Send a probe and judge what comes."""
+        verdict, _ = await self._answered(request, seconds)
+        return verdict
+
+    async def _answered(
+        self, request: OutboundRequest, seconds: float
+    ) -> tuple[Verdict, tuple[tuple[bytes, bytes], ...]]:
         now = self.live.loop_time()
         try:
             response = await self.transport.send(request, Timeouts(now + seconds, seconds, seconds))
             await read_body(response, LARGEST, now + seconds)
         except ConnectFailed as error:
-            return Verdict.GONE if error.reason == "refused" else Verdict.DOWN
+            return Verdict.GONE if error.reason == "refused" else Verdict.DOWN, ()
         except AttemptFailed as error:
-            return Verdict.DOWN if error.code != "aborted" else Verdict.UNKNOWN
-        return by_status(response.status)
+            return Verdict.DOWN if error.code != "aborted" else Verdict.UNKNOWN, ()
+        return by_status(response.status), response.headers
 
     # ----------------------------------------------------------------------------------
 
@@ -235,7 +245,30 @@ class Prober:
             request = provider.encode(question(endpoint, now), endpoint, target, now)
         except AttemptFailed:
             return Verdict.UNKNOWN
-        return await self._sent(request, seconds)
+        began = live.stamp()
+        verdict, headers = await self._answered(request, seconds)
+        if not endpoint.self_operated:
+            self._record(endpoint, provider.call_id(headers), verdict, began)
+        return verdict
+
+    def _record(self, endpoint: Endpoint, call: str | None, verdict: Verdict, began: float) -> None:
+        """Put a canary that costs into the log; the log's failures stand in its health."""
+        live = self.live
+        where = footprint(endpoint, PLAIN_CALL, live.snapshot.catalog, live.now())
+        body: dict[str, Json] = {
+            "event": "canary",
+            "endpoint": endpoint.name,
+            "snapshot": live.snapshot.digest,
+            "process": list(where.process.ids),
+            "began": microseconds(began),
+            "result": "ok" if verdict is Verdict.ALIVE else "unknown",
+        }
+        if call is not None:
+            body["call"] = call
+        try:
+            live.log.note(Entry("administration", "", live.stamp(), body))
+        except AuditError:
+            live.metrics.count("domicile_log_failures_total")
 
     async def _moves(self, replica: Replica, before: Reading | None) -> bool:
         after = await self._progress(replica, GRACE / 2)

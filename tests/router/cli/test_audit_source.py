@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from router.audit.layout import Folder
 from tests.router.audit.logbox import LogBox
 from tests.router.audit.shelf import Shelf
 from tests.router.cli.conftest import Domicile
@@ -19,6 +20,19 @@ def test_a_bucket_is_asked_like_a_folder(domicile: Domicile, box: LogBox, shelf:
     rows = [json.loads(line) for line in there.out.splitlines()]
     assert rows
     assert rows == [json.loads(line) for line in here.out.splitlines()][: len(rows)]
+
+
+def test_a_folder_says_what_is_no_longer_in_it(
+    domicile: Domicile, box: LogBox, shelf: Shelf
+) -> None:
+    words = ("audit", "query", box.folder, "--json")
+    before = domicile(*words)
+    assert "released" not in before.err
+    first, *_ = Folder(box.folder).log("eu-1").segments()
+    first.path.unlink()
+    after = domicile(*words)
+    assert "the lines of 1 segments were released" in after.err
+    assert 0 < len(after.out.splitlines()) < len(before.out.splitlines())
 
 
 @pytest.mark.parametrize(

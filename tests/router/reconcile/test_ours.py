@@ -42,6 +42,31 @@ def read(box: LogBox) -> tuple[list[tuple[Sent, Facts]], Ours]:
     return list(ours.attempts()), ours
 
 
+async def test_a_canary_is_an_attempt_where_its_endpoint_may_run(box: LogBox) -> None:
+    log = await box.open()
+    snapshot = hashlib.sha256(b"{}").hexdigest()
+    await log.snapshot(snapshot, b"{}")
+    box.clock.now += 1
+    body: dict[str, Json] = {
+        "event": "canary", "endpoint": "sonnet-eu", "snapshot": snapshot, "result": "ok",
+        "process": ["aws:eu-west-1"], "call": "r-7",
+        "began": round(box.clock.now * 1e6) - 7,
+    }  # fmt: skip
+    await log.record(Entry("administration", "", box.clock.now, body))
+    await log.record(Entry("administration", "", box.clock.now, {"event": "other"}))
+    await log.close()
+    ((sent, known),), _ = read(box)
+    assert (sent.call_id, sent.surely, sent.request, sent.endpoint) == (
+        "r-7",
+        True,
+        "",
+        "sonnet-eu",
+    )
+    assert sent.allowed == sent.footprint == {"aws:eu-west-1"}
+    assert sent.ended - sent.began == 7
+    assert known.kind == "bedrock"
+
+
 async def test_an_outcome_s_attempts(box: LogBox) -> None:
     attempts: list[Json] = [
         {"endpoint": "nova", "result": "load", "call": "r-0", "ms": 3},

@@ -16,7 +16,7 @@ from router.transport.messages import OutboundRequest, OutboundResponse, Timeout
 from router.vetoes import Vetoes
 from router.watch.probe import Prober, Verdict, by_status, question, takes_canary
 from router.watch.scrape import Scraper
-from tests.cases.built import until
+from tests.cases.built import BASELINE, Files, built, entries, until
 from tests.router.crowd import settle_for
 from tests.router.house import KEYS, House, Plan, house
 from tests.router.made import endpoint
@@ -172,6 +172,35 @@ async def test_a_canary_that_is_silent_marks_and_one_that_answers_heals(tmp_path
         await ended(one)
         assert live.health.marked(live.loop_time()) == ()
         assert live.health.share("fra1", live.loop_time()) < 0.2  # and ramps up
+
+
+async def test_a_canary_that_costs_is_in_the_log(tmp_path: Path) -> None:
+    old, new = 'credentials: "env:OPENAI_EU"', 'credentials: "env:OPENAI_EU", probe: canary'
+    assert old in BASELINE
+    files = Files(baseline=BASELINE.replace(old, new))
+
+    def told() -> Reply:
+        return Reply(200, ((b"x-request-id", b"0a1b2c3d-1111-2222-3333-444455556666"),), [b"{}"])
+
+    async with built(tmp_path, lambda host, number: answer(), files) as world:
+        transport = Probed(well, told)
+        one = prober(world, transport)
+        chosen = {r.endpoint.name: r for r in one._canaries()}
+        await one._canary(chosen["fra"])
+        await one._canary(chosen["openai-eu"])
+        transport.made["/v1/chat/completions"] = silent
+        await one._canary(chosen["openai-eu"])
+        digest = world.router.live.snapshot.digest
+    said = [found.body for found in entries(tmp_path) if found.body.get("event") == "canary"]
+    assert [(body["endpoint"], body["result"]) for body in said] == [
+        ("openai-eu", "ok"), ("openai-eu", "unknown"),
+    ]  # fmt: skip
+    assert (said[0]["call"], said[0]["snapshot"]) == (
+        "0a1b2c3d-1111-2222-3333-444455556666",
+        digest,
+    )
+    assert said[0]["process"]
+    assert "call" not in said[1]
 
 
 async def test_a_busy_engine_is_not_frozen(tmp_path: Path) -> None:
