@@ -197,9 +197,17 @@ class HedgeConfig(Strict):
     at_most: Annotated[float, Field(gt=0, le=0.5)] = 0.05
 
 
+class TimeoutsConfig(Strict):
+    """What its answers may take, where a model is slower or quicker than `limits` has it."""
+
+    first_token: Duration | None = None
+    answer: Duration | None = None
+
+
 class ModelConfig(Strict):
     """A public model name and its endpoints by tier."""
 
+    timeouts: TimeoutsConfig = TimeoutsConfig()
     hedge: HedgeConfig | None = None
     grade: Literal["off", "observe", "on"] = "observe"
     grading: GradingConfig | None = None

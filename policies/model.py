@@ -200,7 +200,10 @@ class Hedge:
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """The public name an application sends, and its endpoints by tier."""
+    """The public name an application sends, and its endpoints by tier.
+
+    `first_token`, `answer`: seconds, where they are others than the router's `limits`.
+    """
 
     name: str
     tiers: Mapping[Tier, tuple[str, ...]]
@@ -208,6 +211,8 @@ class Model:
     mark: Mark | None = None
     grading: Grading = Grading()
     hedge: Hedge | None = None
+    first_token: float | None = None
+    answer: float | None = None
 
     @property
     def substitutable(self) -> bool:

@@ -218,8 +218,9 @@ class Parts:
                 self.fail(entry, f"model `{name}` has no endpoint", "tiers")
             grading = self._grading(entry, config)
             result[name] = Model(
-                name, tiers, config.grade, entry.mark, grading, _hedge(config.hedge)
-            )
+                name, tiers, config.grade, entry.mark, grading, _hedge(config.hedge),
+                config.timeouts.first_token, config.timeouts.answer,
+            )  # fmt: skip
         return result
 
     def _grading(self, entry: Entry, config: ModelConfig) -> Grading:

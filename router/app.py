@@ -20,6 +20,8 @@ from router.audit.log import AuditLog
 from router.audit.settings import LogSettings
 from router.cascading import Cascade
 from router.classifying import Suites
+from router.deadlines import HEADER as DEADLINE
+from router.deadlines import seconds_for
 from router.dispatch import Dispatcher
 from router.eligible import Filter
 from router.errors import RequestError
@@ -184,19 +186,22 @@ class Router:
         return self._routes.get(path)
 
     async def _infer(self, surface: Surface, exchange: Exchange, method: str) -> None:
-        now = self._clocks.loop()
-        limits = self.live.snapshot.config.router.limits
+        now, refused = self._clocks.loop(), self._at_the_door(method)
+        longest = self.live.snapshot.config.router.limits.deadline
+        try:
+            longest = seconds_for(exchange.head.get(DEADLINE), longest)
+        except RequestError as error:
+            refused = refused or error
         arrival = Arrival(
             exchange,
             new_id(self._clocks),
             self.live.stamp(),
             now,
-            now + limits.deadline,
+            now + longest,
             surface,
             Purpose.INTERACTIVE,
             self.live.snapshot,
         )
-        refused = self._at_the_door(method)
         if refused is not None:
             await send_error(arrival, refused, None)
             return

@@ -38,8 +38,10 @@ def ask_at(run: Run, candidacy: Candidacy) -> Ask:
 
 
 def timeouts_of(plan: Plan) -> Timeouts:
-    """A whole answer's first byte comes when all of it is made."""
-    stream = plan.admitted.asked.stream
-    limits = plan.arrival.snapshot.config.router.limits
-    first = limits.first_token if stream else limits.answer
+    """A whole answer's first byte comes when all of it is made. A model's own times count first."""
+    asked, snapshot = plan.admitted.asked, plan.arrival.snapshot
+    limits, model = snapshot.config.router.limits, snapshot.policy.models.get(asked.model)
+    first = limits.first_token if asked.stream else limits.answer
+    own = None if model is None else model.first_token if asked.stream else model.answer
+    first = first if own is None else own
     return Timeouts(plan.arrival.deadline, limits.connect, first)

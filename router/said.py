@@ -13,7 +13,7 @@ from router.types import Admitted, Authenticated
 
 T = TypeVar("T")
 _ATTRIBUTE: Final = b"x-domicile-attr-"
-_KNOWN: Final = frozenset({b"x-domicile-tier", b"x-domicile-session", b"x-domicile-priority"})
+_KNOWN: Final = frozenset(OWN + name for name in (b"tier", b"session", b"priority", b"deadline"))
 _RECEIPT: Final = frozenset(
     OWN + name
     for name in (b"record", b"head", b"region", b"footprint", b"endpoint", b"model", b"attempts",

@@ -11,6 +11,7 @@ import socket
 import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from typing import Final
 
 import uvicorn
 
@@ -31,6 +32,10 @@ YOUNG = 20_000
 """Objects made beyond those gone, between looks for cycles."""
 
 
+KEEPALIVE: Final = (("TCP_KEEPIDLE", 60), ("TCP_KEEPINTVL", 10), ("TCP_KEEPCNT", 3))
+"""Seconds of silence before a client is asked for a sign of life, between asking, and how often."""
+
+
 def bind(address: tuple[str, int], what: str, shared: bool = False) -> socket.socket:
     """A listening socket; a `shared` one lets others of this user listen on the same address.
 
@@ -41,6 +46,11 @@ def bind(address: tuple[str, int], what: str, shared: bool = False) -> socket.so
     # With the protocol named, asyncio turns Nagle off on every accepted connection.
     found = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    # Accepted connections inherit it: a client that is gone without a word is found.
+    found.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for name, value in KEEPALIVE:
+        if hasattr(socket, name):
+            found.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
     if shared:
         found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
     try:

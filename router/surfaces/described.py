@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from policies.model import Priority
-from router import grade, priority
+from router import deadlines, grade, priority
 from router.errors import ANSWERS
 from router.surfaces import chat
 
@@ -50,7 +50,7 @@ def _chat() -> Described:
         "that the operator declared are sent as `x-domicile-attr-NAME: v1,v2`.",
         "operationId": "chat_completions",
         "security": [{"key": []}],
-        "parameters": [_tier(), _class()],
+        "parameters": [_tier(), _class(), _deadline()],
         "requestBody": {
             "required": True,
             "content": {"application/json": {"schema": _request()}},
@@ -66,6 +66,17 @@ def _tier() -> Described:
         "required": False,
         "description": "the lowest tier of the model that may answer",
         "schema": {"type": "string", "enum": ["small", "medium", "large"]},
+    }
+
+
+def _deadline() -> Described:
+    return {
+        "name": deadlines.HEADER.decode(),
+        "in": "header",
+        "required": False,
+        "description": "the longest the request may take in all, as `30s`; never longer than the "
+        "router's own limit",
+        "schema": {"type": "string", "pattern": r"^[0-9]+(\.[0-9]+)? *(ms|s|m|h)$"},
     }
 
 

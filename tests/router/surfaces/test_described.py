@@ -32,7 +32,7 @@ def test_it_is_json_and_every_error_code_stands_under_its_status() -> None:
 
 
 def test_the_tier_header_names_every_tier() -> None:
-    tier, _ = json.loads(json.dumps(post("/v1/chat/completions")["parameters"]))
+    tier, *_ = json.loads(json.dumps(post("/v1/chat/completions")["parameters"]))
     assert tier["schema"]["enum"] == [one.label for one in Tier]
 
 

@@ -1,0 +1,33 @@
+"""When a request must be over: the router's own limit, or what its client says if that is sooner.
+
+A client that has given up may not close its connection; what it said beforehand ends its request
+all the same.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from router.config_types import duration
+from router.errors import RequestError
+
+HEADER: Final = b"x-domicile-deadline"
+
+
+def seconds_for(said: bytes | None, most: float) -> float:
+    """Seconds that a request may take in all, `most` if its header (`30s`) doesn't say less.
+
+    Raises:
+        RequestError: the header is no time.
+    """
+    if said is None:
+        return most
+    name = HEADER.decode()
+    try:
+        asked = duration(said.decode("latin-1"))
+    except ValueError:
+        asked = 0.0
+    if asked <= 0:
+        message = f"`{name}` must be a time above 0 with its unit, as `30s` or `500ms`"
+        raise RequestError("invalid_header", message, param=name)
+    return min(asked, most)

@@ -1,0 +1,28 @@
+"""A client may ask for less time than the router gives, never for more."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from router.deadlines import seconds_for
+from router.errors import RequestError
+
+
+@given(st.integers(1, 10**6), st.sampled_from(["ms", "s", "m", "h"]), st.floats(0.001, 3600))
+def test_never_above_the_limit(number: int, unit: str, most: float) -> None:
+    found = seconds_for(f"{number}{unit}".encode(), most)
+    size = {"ms": 0.001, "s": 1, "m": 60, "h": 3600}[unit]
+    assert found == min(number * size, most)
+
+
+def test_silence_is_the_routers_limit() -> None:
+    assert seconds_for(None, 7.0) == 7.0
+
+
+@pytest.mark.parametrize("said", [b"", b"30", b"soon", b"0s", b"-1s", b"1s,2s", b"\xff", b"9" * 9])
+def test_what_is_no_time_is_refused(said: bytes) -> None:
+    with pytest.raises(RequestError, match="x-domicile-deadline") as error:
+        seconds_for(said, 7.0)
+    assert (error.value.code, error.value.status) == ("invalid_header", 400)
