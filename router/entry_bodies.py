@@ -13,11 +13,24 @@ from policies.engine import Decision
 from policies.obligations import Obligations, RecordRetention
 from regions.footprints.parameters import tables
 from router.audit.entry import Interned, Json
+from router.audit.form import Quoted
 from router.eligible import CALLS
-from router.types import Attempt, Decided, Filtered, Verdict
+from router.types import Admitted, Attempt, Decided, Filtered, Verdict
 
 PLACE: Final = "parameter_changes_place"
 """Its details are names of our own lists, whatever the client sent."""
+
+
+def written(digest: str) -> Quoted:
+    """What `openings.text` wrote: URL-safe base64, in which nothing needs an escape."""
+    return Quoted(b'"%b"' % digest.encode())
+
+
+def user_of(admitted: Admitted) -> str | None:
+    """Whom a request says it is for."""
+    body = admitted.body
+    user = body.get("user") or body.get("safety_identifier")
+    return user if isinstance(user, str) and user else None
 
 
 def graded_body(verdict: Verdict) -> dict[str, Json]:

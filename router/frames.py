@@ -118,6 +118,11 @@ class Decoder(Protocol):
         """The frames that are whole after these bytes."""
         ...
 
+    def like(self, data: bytes) -> bytes | None:
+        """What these bytes are passed on as, if they are one event like those before: content and
+        nothing else. `None` if they must be fed."""
+        ...
+
     def finish(self) -> list[Frame]:
         """What is left at the clean end of the body."""
         ...

@@ -64,6 +64,10 @@ class Framed:
         out = self._decoder.feed(data)
         return self._and_failure(self._sse.feed(out) if out else [])
 
+    def like(self, data: bytes) -> bytes | None:
+        """See `frames.Decoder`: what a provider makes of bytes is never known before."""
+        return None
+
     def finish(self) -> list[Frame]:
         """See `frames.Decoder`."""
         out = self._decoder.finish()
@@ -84,13 +88,14 @@ class Framed:
 class Passed:
     """The events of an equal surface: read once, while the model's name is put in."""
 
-    __slots__ = ("_sse", "failure", "feed", "finish")
+    __slots__ = ("_sse", "failure", "feed", "finish", "like")
 
     def __init__(self, decoder: EventDecoder, surface: str) -> None:
         model = ModelName(decoder.model)
         self._sse = SseDecoder(reader_of(surface), model, drops_usage=decoder.drops_usage)
         self.feed = self._sse.feed
         self.finish = self._sse.finish
+        self.like = self._sse.like
         self.failure: Failure | None = None
 
     @property

@@ -7,6 +7,10 @@ backslashes and control characters is certain to be valid JSON and to say the sa
 
 from __future__ import annotations
 
+import re
+
+_ASCII = re.compile(rb"[ !#-\[\]-~]+")
+"""The inside of a JSON string that needs no escape, of ASCII only."""
 _KEYS = (b'"content":', b'"text":', b'"reasoning_content":', b'"delta":')
 # A stream whose events have no constant parts is not tried for ever.
 _TRIES = 8
@@ -15,7 +19,7 @@ _TRIES = 8
 class Mould:
     """Learns the constant parts from an event that was read, and knows their like again."""
 
-    __slots__ = ("_after", "_before", "_goes_after", "_goes_before", "_tries")
+    __slots__ = ("_after", "_before", "_goes_after", "_goes_before", "_same", "_tries")
 
     def __init__(self) -> None:
         self._tries = _TRIES
@@ -23,6 +27,7 @@ class Mould:
         self._after = b""
         self._goes_before = b""
         self._goes_after = b""
+        self._same = False
 
     def learn(self, came: bytes, goes: bytes) -> None:
         """`came` was read as content and nothing else, and is passed on as `goes`."""
@@ -34,6 +39,7 @@ class Mould:
             if parts is not None and new is not None and parts[1] == new[1]:
                 self._before, _, self._after = parts
                 self._goes_before, _, self._goes_after = new
+                self._same = came == goes
                 return
 
     def cast(self, came: bytes) -> bytes | None:
@@ -41,10 +47,13 @@ class Mould:
         before, after = self._before, self._after
         if not before or not came.startswith(before) or not came.endswith(after):
             return None
-        text = came[len(before) : -len(after)]
-        if len(came) <= len(before) + len(after) or not _plain(text):
+        start, end = len(before), len(came) - len(after)
+        # Most texts are ASCII, and are looked at where they stand.
+        if start >= end or not (_ASCII.fullmatch(came, start, end) or _plain(came[start:end])):
             return None
-        return self._goes_before + text + self._goes_after
+        if self._same:
+            return came
+        return self._goes_before + came[start:end] + self._goes_after
 
 
 def _cut(event: bytes, key: bytes) -> tuple[bytes, bytes, bytes] | None:

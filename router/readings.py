@@ -200,11 +200,14 @@ class SseDecoder:
 
     def feed(self, data: bytes) -> list[Frame]:
         """See `Decoder`."""
-        if not self._scanner.pending:
-            cast = self._mould.cast(data)
-            if cast is not None:
-                return [Frame(cast, content=True)]
+        cast = self.like(data)
+        if cast is not None:
+            return [Frame(cast, content=True)]
         return self._frames(self._scanner.feed(data))
+
+    def like(self, data: bytes) -> bytes | None:
+        """See `Decoder`."""
+        return None if self._scanner.begun else self._mould.cast(data)
 
     def finish(self) -> list[Frame]:
         """See `Decoder`."""

@@ -26,6 +26,8 @@ from router.entry_bodies import (
     attributes_body,
     candidates_body,
     graded_body,
+    user_of,
+    written,
 )
 from router.errors import RequestError
 from router.formed import Formed
@@ -83,12 +85,12 @@ class Scribe:
         halves = _halves(ranked.order)
         known = admitted.asked.model in admitted.snapshot.policy.models
         if graded.verdict is None and known and not halves:
-            user = _user_of(admitted)
+            user = user_of(admitted)
             filled = self._formed.decision(
                 shared,
-                word(key.content(plan.id, admitted.raw)),
+                written(key.content(plan.id, admitted.raw)),
                 order,
-                None if user is None else word(key.pseudonym(user)),
+                None if user is None else written(key.pseudonym(user)),
             )
             return Entry("decision", plan.id, at, filled)
         body = self._bound_to(admitted, plan.id, at, key)
@@ -169,7 +171,7 @@ class Scribe:
     ) -> dict[str, Json]:
         """Which text and which user it was for, as nobody can tell who doesn't know them."""
         bound: dict[str, Json] = {"content": key.content(id_, admitted.raw)}
-        user = _user_of(admitted)
+        user = user_of(admitted)
         if user is not None:
             bound["user"] = key.pseudonym(user)
         model = admitted.asked.model
@@ -366,12 +368,6 @@ class Scribe:
                 self._shared.clear()
             known = self._shared[key] = Interned(value)
         return known
-
-
-def _user_of(admitted: Admitted) -> str | None:
-    body = admitted.body
-    user = body.get("user") or body.get("safety_identifier")
-    return user if isinstance(user, str) and user else None
 
 
 def _halves(order: Sequence[Candidacy]) -> dict[str, Json]:

@@ -43,9 +43,9 @@ class Scanner:
         self._begun = False
 
     @property
-    def pending(self) -> bool:
-        """Whether the start of an event waits for its end."""
-        return bool(self._pending)
+    def begun(self) -> bytearray:
+        """The start of an event that waits for its end; empty for none."""
+        return self._pending
 
     def feed(self, data: bytes) -> list[Event]:
         """The events that are whole after these bytes. Raises EventTooLarge."""

@@ -11,7 +11,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
+from typing import NamedTuple
 
 from regions.footprints.base import STORING, vendor_of
 from regions.footprints.table import Node, Rule, Table, folded, load_tables
@@ -26,6 +27,7 @@ STRUCTURED = "(structured)"
 MAX_UNKNOWN = 32
 MORE = "(more)"
 _MAX_PATH = 200
+_MAX_NAMES = 512
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +50,12 @@ def examine(surface: str, body: Mapping[str, object]) -> Call:
     Raises:
         KeyError: no table for this surface.
     """
+    found = _at_once(surface, body)
+    return walked(surface, body) if found is None else found
+
+
+def walked(surface: str, body: Mapping[str, object]) -> Call:
+    """What `examine` gives, by looking at everything."""
     look = _Look()
     look.walk(tables()[surface].request, body)
     return Call(
@@ -58,6 +66,51 @@ def examine(surface: str, body: Mapping[str, object]) -> Call:
         frozenset(look.unknown),
         frozenset(look.places),
     )
+
+
+def _at_once(surface: str, body: Mapping[str, object]) -> Call | None:
+    """The call of a body that moves nothing, as most are; `None` if that takes a closer look.
+
+    What its keys alone decide is worked out once for bodies of the same keys.
+    """
+    if len("".join(body)) > _MAX_NAMES:
+        return None  # nothing that a client can make large is kept
+    known = _of_keys(surface, tuple(body))
+    if known is None:
+        return None
+    features = []
+    for name, rule in known.looked_at:
+        given, node = body[name], rule.node
+        if rule.plain and type(given) is str and (node is None or node.by):
+            continue
+        if node is None:
+            if not rule.only_feature:
+                return None
+            if given and rule.feature is not None:
+                features.append(rule.feature)
+        elif type(given) is not list or not node.says or rule.feature or _looked_at(node, given):
+            return None
+    if not features:
+        return known.call
+    return Call(surface, known.call.parameters, features=frozenset(features))
+
+
+class _Keys(NamedTuple):
+    """Bodies of the same keys: the call if nothing in them matters, and what may matter."""
+
+    call: Call
+    looked_at: tuple[tuple[str, Rule], ...]
+
+
+@lru_cache(1024)
+def _of_keys(surface: str, names: tuple[str, ...]) -> _Keys | None:
+    """`None` for keys that matter by themselves, there or not."""
+    node = tables()[surface].request
+    if not node.is_quiet() or not node.keys.keys() >= set(names):
+        return None
+    rules = [(name, node.keys[name]) for name in names]
+    found = tuple((name, rule) for name, rule in rules if rule is not None)
+    return _Keys(Call(surface, frozenset(names)), found)
 
 
 def refusals(endpoint: Endpoint, call: Call) -> tuple[Refusal, ...]:

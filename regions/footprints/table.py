@@ -112,6 +112,12 @@ class Rule:
     node: Node | None = None
     plain: bool = False
 
+    @property
+    def only_feature(self) -> bool:
+        """Whether the answer's kind is all that hangs on it."""
+        moves = self.link or self.carried or self.place or self.unknown or self.mover is not None
+        return not moves and self.node is None and self.feature is not None
+
 
 @dataclass(slots=True)
 class Node:

@@ -64,7 +64,10 @@ _OPTIONS: Final = (
     | orjson.OPT_PASSTHROUGH_DATETIME
     | orjson.OPT_PASSTHROUGH_SUBCLASS
 )
-_ID: Final = re.compile(r"[A-Za-z0-9._:-]{0,128}")
+ID: Final = re.compile(r"[A-Za-z0-9._:-]{0,128}")
+"""What an entry's id is made of."""
+LATEST: Final = 1 << 32
+"""Seconds since 1970 that no entry's time reaches."""
 _SCALARS: Final = frozenset({str, int, bool, type(None)})
 
 
@@ -228,9 +231,9 @@ def check_head(entry: Entry) -> None:
     """Refuse a kind, an id, a time or a shared value that no line may have."""
     if entry.kind not in KINDS:
         raise EntryRefused(f"`{entry.kind}` is not a kind of entry")
-    if not _ID.fullmatch(entry.id):
+    if not ID.fullmatch(entry.id):
         raise EntryRefused("a request id has at most 128 letters, digits and `._:-`")
-    if not 0 <= entry.time < 1 << 32:
+    if not 0 <= entry.time < LATEST:
         raise EntryRefused(f"`{entry.time}` is not a time in seconds since 1970")
     shared = entry.shared
     if (

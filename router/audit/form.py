@@ -12,6 +12,9 @@ from operator import itemgetter
 from typing import Any, Final, NamedTuple
 
 from router.audit.entry import (
+    ID,
+    LATEST,
+    MAX_LINE,
     Entry,
     Interned,
     Joined,
@@ -146,16 +149,21 @@ class Forms:
         """A new segment begins: indices in it are others."""
         self._known.clear()
 
-    def line(self, entry: Entry, filled: Filled, nonce: Callable[[], bytes]) -> bytes:
-        """The line of an entry whose body is a filled form. Raises EntryRefused."""
+    def line(self, entry: Entry, filled: Filled, nonce: bytes) -> bytes:
+        """The line of an entry whose body is a filled form; `nonce` as text.
+
+        Raises EntryRefused.
+        """
         form, values = filled
         known = self._known.get(form)
         if known is None:
             known = self._opened(form)
-        check_head(entry)
+        id_, time = entry.id, entry.time
+        if not (ID.fullmatch(id_) and 0 <= time < LATEST):
+            check_head(entry)
         if form.kind != entry.kind or tuple(map(type, values)) != known.kinds:
             raise EntryRefused("the form is another kind's, or is filled with something else")
-        told: list[Any] = [*values, nonce(), entry.id.encode(), round(entry.time * 1_000_000)]
+        told: list[Any] = [*values, nonce, id_.encode(), round(time * 1_000_000)]
         for at in known.interned:
             told[at] = self._reference(told[at])
         numbers = known.numbers
@@ -163,7 +171,8 @@ class Forms:
             found = numbers(values)
             if min(found) < 0 or max(found) >= _LIMIT:
                 raise EntryRefused(f"`{found}` are not whole numbers that the log holds")
-        return sized(known.text % tuple(told))
+        line = known.text % tuple(told)
+        return line if len(line) <= MAX_LINE else sized(line)
 
     def _opened(self, form: Form) -> "_Template":
         self._admit(form)

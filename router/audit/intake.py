@@ -71,7 +71,8 @@ class Intake:
         elif kind in _SETTLING and entry.id not in self.open:
             raise EntryRefused(f"`{entry.id}` has no open decision for an {kind}")
         if isinstance(body, Filled):
-            line = self._forms.line(entry, body, self._nonce)
+            nonces = self._nonces
+            line = self._forms.line(entry, body, nonces.pop() if nonces else self._nonce())
         else:
             self._admit(kind, entry.get("snapshot"))
             line = entry_line(entry, self._nonce(), self._reference, self._stand_in)

@@ -38,12 +38,19 @@ class Frontier:
 
     def append(self, leaf: bytes) -> None:
         """Add one leaf hash."""
-        carry, size, peaks = leaf, self.size, self.peaks
-        while size & 1:
-            carry = sha256(b"\x01" + peaks.pop() + carry).digest()
-            size >>= 1
-        peaks.append(carry)
-        self.size += 1
+        self.extend((leaf,))
+
+    def extend(self, leaves: Iterable[bytes]) -> None:
+        """Add leaf hashes in their order."""
+        peaks, count = self.peaks, self.size
+        for carry in leaves:
+            size, node = count, carry
+            while size & 1:
+                node = sha256(b"\x01" + peaks.pop() + node).digest()
+                size >>= 1
+            peaks.append(node)
+            count += 1
+        self.size = count
 
     def root(self) -> bytes:
         """Root hash of everything appended so far."""

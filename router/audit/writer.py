@@ -101,8 +101,7 @@ class Writer:
         self._disk.sync(segment)  # 5
         leaves = [leaf_hash(line) for line in lines]
         self._disk.write(sidecar, b"".join(leaves))  # 6
-        for leaf in leaves:
-            self._tree.append(leaf)
+        self._tree.extend(leaves)
         head = signer.checkpoint(self._tree.size, self._tree.root())  # 7
         if batch.publish:
             head = signer.published(head)

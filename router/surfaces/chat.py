@@ -29,6 +29,14 @@ class ChatCompletions:
         Raises:
             RequestError: a missing or mistyped field.
         """
+        model, messages = body.get("model"), body.get("messages")
+        if type(model) is str and 0 < len(model) <= MAX_MODEL and type(messages) is list:
+            said = [type(one) is dict and type(one.get("role")) is str for one in messages]
+            if said and all(said):
+                return Asked(model, optional_flag(body, "stream"), expected_output(body))
+        return self._read(body)
+
+    def _read(self, body: Mapping[str, object]) -> Asked:
         model = require(body, "model", str, "a string")
         messages = require(body, "messages", list, "a list of messages")
         if not isinstance(messages, list) or not messages:

@@ -152,17 +152,17 @@ class Connection(asyncio.Protocol):
         except httptools.HttpParserError as error:
             self._fail(_cause(error))
         else:
-            self._after_read(len(data))
+            if self._complete:
+                self._end()
+            elif not self._head_done:
+                self._after_read(len(data))
 
     def _after_read(self, size: int) -> None:
-        if self._complete:
-            self._end()
-        elif not self._head_done:
-            # The parser keeps an unfinished header line to itself: count it here. A first read
-            # that holds a whole head and much body never comes this way.
-            self._fed += size
-            if self._fed > self._head_limit:
-                self._fail(self._too_large())
+        # The parser keeps an unfinished header line to itself: count it here. A first read
+        # that holds a whole head and much body never comes this way.
+        self._fed += size
+        if self._fed > self._head_limit:
+            self._fail(self._too_large())
 
     def eof_received(self) -> bool:
         """The endpoint closed its side: the end of an answer without a length, else a loss."""

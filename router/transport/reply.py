@@ -65,10 +65,14 @@ class Reply:
     """
 
     __slots__ = (
+        "_broke",
+        "_clock",
         "_deadline",
         "_done",
         "_error",
+        "_idle",
         "_line",
+        "_more",
         "_parts",
         "_paused",
         "_size",
@@ -93,7 +97,11 @@ class Reply:
         self._paused = False
         self._error: TransportError | None = None
         self._waiter: asyncio.Future[None] | None = None
-        self._take: Callable[[bytes], None] | None = None
+        self._take: Callable[[bytes], bool] | None = None
+        self._more = False
+        self._broke: Exception | None = None
+        self._idle = 0.0
+        self._clock: Clock = float
 
     # reader's side
 
@@ -137,29 +145,29 @@ class Reply:
         """See `Pushing`."""
         if self._parts and not take(await self.chunk(clock() + idle)):
             return False
-        more, broke = True, None
-
-        def taken(data: bytes) -> None:
-            nonlocal more, broke
-            self.expires = min(clock() + idle, self._deadline)
-            try:
-                more = take(data)
-            except Exception as error:  # noqa: BLE001 - the reader's own, raised to it
-                more, broke = False, error
-            if not more:
-                self._take = None
-                self._wake()
-
-        self._take = taken
+        self._more, self._broke = True, None
+        self._idle, self._clock, self._take = idle, clock, take
         try:
-            while more and not self._done:
+            while self._more and not self._done:
                 await self._wait(clock() + idle)
         finally:
             self._take = None
-        for error in (broke, self._error if more else None):
+        for error in (self._broke, self._error if self._more else None):
             if error is not None:
                 raise error
-        return more
+        return self._more
+
+    def _pushed(self, take: Callable[[bytes], bool], data: bytes) -> None:
+        expires = self._clock() + self._idle
+        self.expires = min(expires, self._deadline)
+        try:
+            if take(data):
+                return
+        except Exception as error:  # noqa: BLE001 - the reader's own, raised to it
+            self._broke = error
+        self._more = False
+        self._take = None
+        self._wake()
 
     def abort(self) -> None:
         """See `OutboundResponse.abort`."""
@@ -188,7 +196,7 @@ class Reply:
     def feed(self, data: bytes) -> None:
         """Bytes of the body have come."""
         if self._take is not None:
-            self._take(data)
+            self._pushed(self._take, data)
             return
         self._parts.append(data)
         self._size += len(data)

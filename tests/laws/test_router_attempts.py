@@ -95,7 +95,7 @@ def says_what_was_planned() -> Any:
         first = dispatched.plan.ranked.order[0]
         return receipt_headers(replace(dispatched, candidacy=first))
 
-    return patch("router.steps.receipt_headers", headers)
+    return patch("router.receipts.receipt_headers", headers)
 
 
 def forgets_whom_it_asked() -> Any:

@@ -26,7 +26,7 @@ def same(kind: Kind, body: Mapping[str, Json], shared: Interned, filled: Filled)
 
     plain = entry_line(Entry(kind, "r-1", 5.0, body, shared), NONCE, reference, stand_in(reference))
     entry = Entry(kind, "r-1", 5.0, filled)
-    assert Forms(reference).line(entry, filled, lambda: NONCE) == plain
+    assert Forms(reference).line(entry, filled, NONCE) == plain
 
 
 FORMED = Formed(16)

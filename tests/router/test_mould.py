@@ -96,3 +96,14 @@ def test_a_stream_is_read_as_its_events_alone(
     parts = [b"".join(events)] if joined else events
     found = [frame for part in parts for frame in decoder.feed(part)]
     assert found == [frame for event in events for frame in fresh(reader, event)]
+
+
+def test_an_event_that_is_passed_on_unchanged_is_the_same_object() -> None:
+    mould = Mould()
+    first = b'data: {"choices":[{"delta":{"content":"a"}}]}\n\n'
+    mould.learn(first, first)
+    for text in (b"b c", "é".encode()):
+        other = first.replace(b'"a"', b'"' + text + b'"')
+        assert mould.cast(other) is other
+    for text in (b'a\\"b', b"a\nb", b"\xff", b"", b'x","y":"z'):
+        assert mould.cast(first.replace(b'"a"', b'"' + text + b'"')) is None

@@ -6,7 +6,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from regions.footprints import parameters
-from regions.footprints.parameters import Refusal, examine, place_parameters, refusals, tables
+from regions.footprints.parameters import (
+    Refusal,
+    examine,
+    place_parameters,
+    refusals,
+    tables,
+    walked,
+)  # fmt: skip
 from regions.model import Call, Endpoint
 
 CHAT = "chat.completions"
@@ -332,3 +339,33 @@ def test_a_neutral_name_in_another_spelling_is_only_unknown() -> None:
     call = examine(CHAT, {"Temperature": 1, "Max-Tokens": 3})
     assert (call.movers, call.places) == (frozenset(), frozenset())
     assert call.unknown == {"Temperature", "Max-Tokens"}
+
+
+VALUES = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(0, 2)
+    | st.sampled_from(
+        ["", "user", "text", "auto", "https://a.example/x", "data:,x", "web_search", "json_schema"]
+    ),
+    lambda inner: (
+        st.lists(inner, max_size=2)
+        | st.dictionaries(
+            st.sampled_from(["role", "content", "type", "url", "text"]), inner, max_size=3
+        )
+    ),
+    max_leaves=6,
+)
+TALK = st.lists(st.fixed_dictionaries({"role": st.just("user"), "content": st.just("hi")}))
+
+
+@given(st.data(), st.sampled_from(sorted(tables())))
+def test_a_call_seen_at_once_is_the_one_that_is_looked_for(
+    data: st.DataObject, surface: str
+) -> None:
+    listed = sorted(tables()[surface].request.keys)
+    names = data.draw(st.lists(st.sampled_from([*listed, "other"]), unique=True, max_size=6))
+    body: dict[str, object] = {name: data.draw(VALUES | TALK) for name in names}
+    assert examine(surface, body) == walked(surface, body)
+    talk = {"model": "m", "messages": data.draw(TALK), "stream": data.draw(st.booleans())}
+    assert examine(surface, talk) == walked(surface, talk)

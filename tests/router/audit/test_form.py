@@ -36,7 +36,7 @@ def interning() -> Callable[[Interned], int]:
 
 def filled(entry: Entry, forms: Forms) -> bytes:
     assert isinstance(entry.body, Filled)
-    return forms.line(entry, entry.body, lambda: NONCE)
+    return forms.line(entry, entry.body, NONCE)
 
 
 @given(
