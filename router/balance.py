@@ -80,10 +80,11 @@ class Seat(NamedTuple):
 
 
 class _Half(NamedTuple):
-    """The other half of an endpoint, and its best replica."""
+    """The other half of an endpoint, its best replica, and the least prompt for it, in tokens."""
 
     endpoint: str
     seat: Seat
+    least: int
 
 
 def _rank(seat: Seat) -> tuple[bool, bool, int, int, float]:
@@ -136,10 +137,12 @@ class Balance:
         seats = self._seats(endpoint, keys)
         best = seats[0] if len(seats) == 1 else min(seats, key=_rank)
         soon, full = self.paces.expect(endpoint, best.load + prompt), best.full
-        if self._halves and (half := self._half(endpoint, prompt)) is not None:
-            soon = self.paces.expect(endpoint, best.load)
-            soon += self.paces.expect(half.endpoint, half.seat.load + prompt)
+        if self._halves and (half := self._half(endpoint)) is not None:
+            # For short prompts too: who waits for an endpoint waits for the same as all others.
             full = full or half.seat.full
+            if prompt >= half.least:
+                soon = self.paces.expect(endpoint, best.load)
+                soon += self.paces.expect(half.endpoint, half.seat.load + prompt)
         soon *= 1 + _DOUBT * self.random()
         return Condition(
             best.standing, best.load, best.retry_in, full,
@@ -287,19 +290,20 @@ class Balance:
 
     def _entered(self, endpoint: str, key: str, tokens: int, left: int) -> Held:
         """Count a request, whose prompt is work here unless another endpoint computes it."""
-        if self._halves and self._half(endpoint, left) is not None:
+        half = self._half(endpoint) if self._halves else None
+        if half is not None and left >= half.least:
             return self.enter(endpoint, key, tokens, 0).away(left)
         return self.enter(endpoint, key, tokens, left)
 
-    def _half(self, endpoint: str, prompt: int) -> _Half | None:
-        """Where a prompt of an endpoint's requests is computed, if elsewhere: at the best replica
-        of its other half, unless none is well or so little is computed as quickly at home."""
+    def _half(self, endpoint: str) -> _Half | None:
+        """Where an endpoint's prompts are computed, if elsewhere: the best replica of its other
+        half, unless none is well."""
         name, least = self._halves.get(endpoint, ("", 0))
         keys = self.snapshot().targets.get(name)
-        if not keys or prompt < least:
+        if not keys:
             return None
         best = min(self._seats(name, keys), key=_rank)
-        return None if best.standing is Standing.MARKED else _Half(name, best)
+        return None if best.standing is Standing.MARKED else _Half(name, best, least)
 
     def enter(self, endpoint: str, key: str, tokens: int, prompt: int) -> Held:
         """Count a request at a replica; `prompt` of its tokens are still to compute."""

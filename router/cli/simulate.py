@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import click
@@ -32,6 +33,8 @@ command.add_command(simulate_run.command)
 @click.option("--seed", type=int, default=0, show_default=True, help="Equal seeds, equal answers.")
 @click.option("--speed", type=click.FloatRange(0.01, 10_000), default=1.0, show_default=True,
               help="Engine seconds per second.")  # fmt: skip
+@click.option("--transfers", is_flag=True,
+              help="Let replicas hand each other caches of prompts, as vLLM does.")  # fmt: skip
 @click.option("--bedrock", is_flag=True, help="Run a stand-in for Bedrock beside the replicas.")
 @json_option
 @failing
@@ -40,6 +43,7 @@ def fleet(
     models: tuple[str, ...],
     seed: int,
     speed: float,
+    transfers: bool,
     bedrock: bool,
     as_json: bool,
 ) -> None:
@@ -61,7 +65,8 @@ def fleet(
     from router.config import ConfigError
     from router.simulator.fleet import run_fleet
 
-    specs = _specs(replicas, models, speed)
+    found = _specs(replicas, models, speed)
+    specs = {name: replace(spec, transfers=transfers) for name, spec in found.items()}
 
     def announce(rows: list[dict[str, object]], control: str, stub: str) -> None:
         if as_json:

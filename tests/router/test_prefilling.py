@@ -10,15 +10,12 @@ from pathlib import Path
 
 import pytest
 
+from regions.health import Sign
 from router.audit.layout import Folder
 from router.audit.verify import verify
 from router.load import Held
 from router.prefilling import KEEP
 from router.replay import Replayer
-from router.simulator.fleet import SimulatedFleet
-from router.simulator.replica import ReplicaSpec
-from router.simulator.timing import EngineSpec
-from router.transport.client import HttpTransport
 from router.transport.messages import OutboundRequest
 from router.vetoes import Vetoes
 from tests.cases.built import BASELINE, Files, built, entries, outcomes
@@ -330,47 +327,28 @@ async def test_both_pools_are_balanced_by_what_they_do(tmp_path: Path) -> None:
             one.close()
 
 
-# -- over simulated servers that speak the protocol ----------------------------------------------
-
-SPEC = ReplicaSpec(
-    transfers=True, keep_bodies=True, speed=20.0, engine=EngineSpec(prefill_rate=2000.0)
-)
-
-
-async def test_over_servers_that_hand_caches_over(tmp_path: Path) -> None:
-    names = ("self:fra1/p", "self:fra1/d")
-    async with SimulatedFleet(dict.fromkeys(names, SPEC)) as fleet:
-        pre, dec = (fleet[name] for name in names)
-        text = baseline(f'"{pre.url}"', decode=f'"{dec.url}"')
-        async with built(tmp_path, script(), Files(baseline=text), HttpTransport()) as made:
-            done = await ask(made, stream=True)
-            again = await ask(made, f"again: {TEXT}")
-            assert (done.code, again.code) == ("ok", "ok"), (done.written, dec.seen)
-            assert len(fleet.bank) == 0
-            pre.kill()
-            alone = await ask(made, f"alone: {TEXT}")
-            assert alone.code == "ok"
-            await made.router.transport.close()  # type: ignore[attr-defined]
-        generated = [hit for hit in pre.seen if hit.request_id != "probe"]
-        assert [hit.transfer for hit in generated] == ["kept", "kept"]
-        assert [hit.tokens for hit in generated] == [1, 1]
-        answered = [hit for hit in dec.seen if hit.request_id != "probe"]
-        assert [hit.transfer for hit in answered] == ["fetched", "fetched", ""]
-    sound(tmp_path)
+async def test_a_request_waits_until_both_halves_have_room(tmp_path: Path) -> None:
+    text = baseline('"http://pre1"').replace("pre: {", "pre: {capacity: {requests: 1}, ")
+    async with built(tmp_path, script(), Files(baseline=text)) as made:
+        inflight, now = made.router.live.inflight, asyncio.get_running_loop().time()
+        held = inflight.enter("pre", 500, 500, now)
+        asking = asyncio.create_task(ask(made))
+        await asyncio.sleep(0.1)
+        assert not asking.done()
+        assert made.transport.sent == []
+        held.close()
+        assert (await asyncio.wait_for(asking, 2)).code == "ok"
+        assert [said(one)[0] for one in made.transport.sent] == ["pre1", "fra1"]
 
 
-async def test_a_cache_that_is_lost_on_the_way_costs_an_attempt_and_no_answer(
-    tmp_path: Path,
-) -> None:
-    names = ("self:fra1/p", "self:fra1/d")
-    async with SimulatedFleet(dict.fromkeys(names, SPEC)) as fleet:
-        pre, dec = (fleet[name] for name in names)
-        text = baseline(f'"{pre.url}"', decode=f'"{dec.url}"')
-        async with built(tmp_path, script(), Files(baseline=text), HttpTransport()) as made:
-            keep = fleet.bank.keep
-            fleet.bank.keep = lambda *what: None  # type: ignore[method-assign]
-            assert (await ask(made)).code == "ok"
-            fleet.bank.keep = keep  # type: ignore[method-assign]
-            await made.router.transport.close()  # type: ignore[attr-defined]
-        assert [hit.transfer for hit in dec.seen if hit.request_id != "probe"] == ["lost", ""]
-    assert [result for _, result in steps(tmp_path)][::2] == ["prefilled", "ok"]
+async def test_nobody_waits_for_a_half_that_is_marked(tmp_path: Path) -> None:
+    text = baseline('"http://pre1"').replace("pre: {", "pre: {capacity: {requests: 1}, ")
+    async with built(tmp_path, script(), Files(baseline=text)) as made:
+        live, now = made.router.live, asyncio.get_running_loop().time()
+        held = live.inflight.enter("pre", 500, 500, now)
+        for _ in range(5):
+            live.health.observe("pre", Sign.DEAD, now)
+        assert (await asyncio.wait_for(ask(made), 2)).code == "ok"
+        assert [said(one)[0] for one in made.transport.sent] == ["fra1"]
+        assert live.inflight.work("fra", now, 0.0) == 0
+        held.close()

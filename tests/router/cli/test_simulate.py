@@ -14,7 +14,7 @@ from tests.router.cli.conftest import START, Domicile
 
 def test_a_fleet_serves_until_it_is_stopped() -> None:
     words = [sys.executable, "-c", START, "simulate", "fleet", "self:fra1/a", "self:par1", "--json"]
-    words.append("--bedrock")
+    words += ["--bedrock", "--transfers"]
     with subprocess.Popen([*words, "--model", "m"], stdout=subprocess.PIPE, text=True) as running:
         try:
             assert running.stdout is not None
@@ -23,6 +23,13 @@ def test_a_fleet_serves_until_it_is_stopped() -> None:
             assert set(urls) == {"self:fra1/a", "self:par1"}
             with urllib.request.urlopen(f"{urls['self:par1']}/v1/models", timeout=10) as answer:
                 assert json.load(answer)["data"][0]["id"] == "m"
+            body = {
+                "model": "m", "messages": [{"role": "user", "content": "hi"}], "max_tokens": 1,
+                "kv_transfer_params": {"do_remote_decode": True},
+            }  # fmt: skip
+            url = f"{urls['self:par1']}/v1/chat/completions"
+            with urllib.request.urlopen(url, json.dumps(body).encode(), timeout=10) as answer:
+                assert json.load(answer)["kv_transfer_params"]["do_remote_prefill"] is True
             assert told["bedrock"].startswith("http://127.0.0.1:")
             with urllib.request.urlopen(f"{told['control']}/fleet", timeout=10) as answer:
                 assert [row["alive"] for row in json.load(answer)] == [True, True]
