@@ -132,13 +132,14 @@ class Readings:
         telling: the readings by which `both` is more than nothing, while they are fresh.
     """
 
-    __slots__ = ("_at", "_moved", "stale", "telling")
+    __slots__ = ("_at", "_moved", "_shared", "stale", "telling")
 
     def __init__(self, stale: float = 5.0) -> None:
         self.stale = stale
         self.telling: dict[str, Reading] = {}
         self._at: dict[str, Reading] = {}
         self._moved: dict[str, float] = {}
+        self._shared: set[str] = set()
 
     def report(self, key: str, reading: Reading) -> None:
         """Take a reading. A counter that differs from the one before (or began again) moved."""
@@ -146,10 +147,22 @@ class Readings:
         if before is not None and before.progress != reading.progress:
             self._moved[key] = reading.at
         self._at[key] = reading
+        if (reading.running or 0.0) + (reading.waiting or 0.0) > reading.own:
+            self._shared.add(key)
+        else:
+            self._shared.discard(key)
         if reading.running is None or not (reading.waiting or reading.running > reading.own):
             self.telling.pop(key, None)
         else:
             self.telling[key] = reading
+
+    @property
+    def shared(self) -> bool:
+        """Whether any replica had requests, when it was last asked, that this router did not send.
+
+        What others send is known only as of then; between two readings nobody sees it.
+        """
+        return bool(self._shared)
 
     def fresh(self, key: str, now: float) -> Reading | None:
         """The reading, unless it is stale or there is none."""
@@ -191,6 +204,7 @@ class Readings:
         for key in self._at.keys() - keep:
             del self._at[key]
             self._moved.pop(key, None)
+            self._shared.discard(key)
             self.telling.pop(key, None)
 
 

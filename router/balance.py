@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from heapq import nsmallest
 from math import inf, log
 from typing import Final, NamedTuple
 
@@ -25,6 +26,10 @@ from router.snapshot import Snapshot
 
 ENGINE_FULL: Final = 1.25
 """An engine may let a few wait, so that its next batch is full; above this it has enough."""
+
+TWO: Final = 2
+"""The power of two choices: one choice more than chance keeps the busiest near the mean, and two
+choices are too few to make a crowd of routers that see the same readings."""
 
 _USUAL: Final = 512.0
 """Tokens of a request of which nothing is known, as those that other routers sent."""
@@ -312,11 +317,21 @@ class Balance:
 
     def _chosen(self, alike: Sequence[Seat], prompt: int, trail: Trail | None) -> tuple[str, int]:
         """The replica, and how much of the prompt it has yet to compute."""
-        least = min(alike, key=lambda seat: (seat.load, self._lot(seat.key)))
+        least = min(self._seen(alike), key=lambda seat: (seat.load, self._lot(seat.key)))
         if trail is None:
             return least.key, prompt
         loads = {seat.key: seat.load for seat in alike}
         return self.affinity.choose(trail, loads, prompt, least.key, self.readings.room)
+
+    def _seen(self, alike: Sequence[Seat]) -> Sequence[Seat]:
+        """Those of which the least busy is taken: two by chance, where other routers send too.
+
+        Of their load only what was is known. Did all look for the idlest, they would all find the
+        same one, until the next reading.
+        """
+        if len(alike) <= TWO or not self.readings.shared:
+            return alike
+        return nsmallest(TWO, alike, key=lambda seat: self._lot(seat.key))
 
     def _lot(self, key: str) -> float:
         """Among equals the lowest is chosen: by chance, in proportion to the shares."""

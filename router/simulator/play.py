@@ -265,7 +265,12 @@ class _Play:
             scenario, self._conduct, fleet, Tally(scenario.target), self._trace.block, rng, loop
         )
         watching = [
-            asyncio.create_task(self._scrape(stations, fleet)),
+            # Each router looks at a moment of its own within the period, as processes do.
+            *(
+                asyncio.create_task(self._scrape(station, fleet, scenario.scrape * rng.random()))
+                for routers in stations.values()
+                for station in routers
+            ),
             asyncio.create_task(self._sample(fleet)),
             *(asyncio.create_task(self._outage(one, fleet)) for one in self._conduct.outages),
         ]
@@ -300,12 +305,11 @@ class _Play:
             stage.tally.asked[ask.tenant] += 1
             Flight(stage, routers[number % len(routers)], ask, number).arrive()
 
-    async def _scrape(self, stations: Mapping[str, Sequence[Station]], fleet: Fleet) -> None:
+    async def _scrape(self, station: Station, fleet: Fleet, first: float) -> None:
         loop = asyncio.get_running_loop()
+        await asyncio.sleep(first)
         while True:
-            for routers in stations.values():
-                for station in routers:
-                    station.scrape(fleet, loop.time())
+            station.scrape(fleet, loop.time())
             await asyncio.sleep(self._scenario.scrape)
 
     async def _sample(self, fleet: Fleet) -> None:

@@ -76,6 +76,20 @@ def test_the_room_of_a_cache_is_told_in_tokens_and_never_ages() -> None:
     assert parse_metrics(untold, 1.0).room is None
 
 
+def test_others_are_known_by_what_this_router_did_not_send() -> None:
+    book, found = Readings(), list[bool]()
+    for key, reading in (
+        ("a", Reading(1.0, running=3, waiting=1, own=4)),
+        ("b", Reading(1.0, running=3, own=2)),
+        ("b", Reading(2.0, running=2, own=2)),
+        ("b", Reading(3.0, running=3, own=2)),
+    ):
+        book.report(key, reading)
+        found.append(book.shared)
+    book.forget(frozenset({"a"}))
+    assert [*found, book.shared] == [False, True, False, True, False]
+
+
 def test_a_stale_reading_says_nothing() -> None:
     book = Readings(stale=2.0)
     book.report("a", Reading(10.0, 4, 4, own=1))

@@ -7,6 +7,7 @@ import json
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+from statistics import fmean
 
 import httpx
 import pytest
@@ -101,6 +102,24 @@ def test_a_region_that_returns_is_met_by_no_herd() -> None:
         home = [load for key, load in loads.items() if key.startswith("fra1")]
         assert min(home) > 0
         assert max(home) <= 2 * sum(loads.values()) / len(loads)
+
+
+def test_while_a_region_is_dark_no_replica_drowns() -> None:
+    """Eight routers that share nothing, and see each other's load a second late, make no herd."""
+    regions = ("self:fra1", "self:par1", "self:sto1", "self:iad1")
+    scenario = Scenario(grounds([f"{r}=8" for r in regions], EngineSpec()), routers=2)
+    load = Days(tuple((r, 0.0) for r in regions), 90, 16, swing=0.0)
+    outage = Outage("self:fra1", 4.0, 16.0)
+    lengths = [(300, 40), (600, 60), (150, 20)]
+    trace = days(load, lengths, seed=1)
+    played = play(scenario, trace, Conduct(outages=(outage,), sample=1.0))
+    assert (played.result.outside, played.tally.lost) == (0, 0)
+    window = [loads for at, loads in played.samples if 6 <= at < 16]
+    worst = 0.0
+    for three in zip(window, window[1:], window[2:], strict=False):
+        means = [fmean(loads[key] for loads in three) for key in three[0]]
+        worst = max(worst, max(means) / fmean(one for one in means if one))
+    assert worst <= 1.6
 
 
 def test_too_much_is_refused_with_a_time_and_may_come_again() -> None:
