@@ -43,6 +43,8 @@ from router.supervisor.orders import (
 from router.supervisor.slot import Slot
 
 T = TypeVar("T")
+WAITED: Final = 2.0
+"""Seconds that a connection may wait at the socket of a worker that begins anew."""
 BEAT: Final = 0.25
 """Seconds between two questions to each worker while one is not serving; then `CALM`."""
 CALM: Final = 1.0
@@ -242,6 +244,9 @@ class Crew:
             calm = self._complete and len(self.serving()) == len(self.slots)
             await self._clocks.sleep(CALM if calm else BEAT)
             now = self._clocks.loop()
+            late = slot.state == "starting" and now - slot.since > WAITED
+            if self._complete and late and self.serving():
+                slot.turn_away()  # nobody waits for it, where another one can be asked
             limit = SILENT if slot.state == "serving" else STARTING
             if slot.state != "stopping" and now - slot.heard > limit:
                 slot.reason = f"it said nothing for {limit:g} s and was killed"

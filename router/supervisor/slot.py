@@ -1,8 +1,9 @@
 """One worker's place under a supervisor: its socket, its process, and when to start the next.
 
 The socket outlives the process. Connections that wait in a dead worker's queue are taken by the
-next one, which is started at once; only when that fails too is the socket closed, so that the
-kernel gives new connections to the others, and starts are spaced out.
+next one, which is started at once. Not for ever: when it takes long to begin (its log is long) and
+others serve, the socket is closed under it, and it opens another when it serves. So it is too when
+a start fails, and then starts are spaced out.
 """
 
 from __future__ import annotations
@@ -114,6 +115,15 @@ class Slot:
         if self.door is not None:
             self.door.close()
             self.door = None
+
+    def turn_away(self) -> None:
+        """Reset who waits at the socket, and leave new connections to the others'.
+
+        The process that begins has the socket too; see `router.supervisor.worker.reopen`.
+        """
+        if self.door is not None:
+            self.door.shutdown(socket.SHUT_RDWR)
+            self.shut()
 
     def kill(self) -> None:
         """End the process, whatever it does."""

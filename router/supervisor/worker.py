@@ -31,7 +31,7 @@ from router.loading import log_settings
 from router.operating import accepted, erased, quarantined, status
 from router.reading_records import RecordView
 from router.reload import Source
-from router.server import Serving, opened
+from router.server import Serving, bind, opened
 from router.snapshot import Snapshot
 from router.supervisor.channel import Channel, Gone, over
 from router.supervisor.orders import (
@@ -200,7 +200,7 @@ async def begin(orders: Orders, channel: Channel, door: socket.socket) -> tuple[
     return serving, Worker(serving, router.watches, orders)
 
 
-async def serve(channel: Channel, serving: Serving) -> None:
+async def serve(channel: Channel, serving: Serving, door: socket.socket) -> None:
     """Serve once the supervisor knows of it: from then on it is told of every change, and what came
     since its orders it has heard.
 
@@ -209,10 +209,25 @@ async def serve(channel: Channel, serving: Serving) -> None:
     """
     try:
         await channel.ask(Began(), NoneType, WHILE_RELOADING)
+        reopen(door)
         await serving.start()
     except BaseException:
         await serving.router.close(0)
         raise
+
+
+def reopen(door: socket.socket) -> None:
+    """Listen again, on a socket of one's own, where the supervisor let nobody wait at the first.
+
+    One that was shut and listens again is passed by: the kernel no longer counts it among those
+    that share the address.
+
+    Raises:
+        ConfigError, OSError: it can't be had.
+    """
+    if not door.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN):
+        with bind(door.getsockname()[:2], "listen", shared=True) as fresh:
+            os.dup2(fresh.fileno(), door.fileno(), inheritable=False)
 
 
 class Post:
@@ -238,7 +253,7 @@ async def work(pair: socket.socket, door: socket.socket) -> int:
         try:
             serving, post.worker = await begin(orders, channel, door)
             worker = post.worker
-            await serve(channel, serving)
+            await serve(channel, serving, door)
         except _FAULTS as error:
             await channel.ask(Failed(str(error)), NoneType)
             return 1

@@ -117,13 +117,16 @@ def judged(folder: Path, faults: Faults) -> dict[str, object]:
     clients, hits = heard(folder, faults), reached(folder)
     counted: Counter[str] = Counter()
     for trace in (one for name in LOGS for one in one_by_one(folder / "log", name)):
-        of_this = hits.pop(trace.id, [])
+        # One that is decided again, under a new snapshot, is named `ID.1`; upstreams hear `ID`.
+        request = trace.id.partition(".")[0]
+        called = bool(trace.tried) or trace.status in ("unknown", "open")
+        of_this = hits.pop(request, []) if called else []
         counted["upstream"] += len(of_this)
         counted["outside allowed"] += sum(hit.endpoint in OUTSIDE for hit in of_this)
         _settled(trace, counted, faults)
-        for text in unjustified(of_this, {trace.id: trace}):
+        for text in unjustified(of_this, {request: trace}):
             faults.add("unjustified", text)
-        _told(trace, of_this, clients.answers.pop(trace.id, None), faults)
+        _told(trace, of_this, clients.answers.pop(request, None) if called else None, faults)
     for request, left in hits.items():
         faults.add("unjustified", f"{left[0]} has no decision ({request})")
     for request, answer in clients.answers.items():

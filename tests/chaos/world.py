@@ -45,6 +45,9 @@ DEADLINE = 6.0
 TENANTS = {"clinic": "EU", "games": "worldwide", "bank": "US", "island": "JP", "nobody": None}
 KEYS = {name: f"dom-{name}" for name in (*TENANTS, "narrow")}
 
+HASTY = "first_token: 300ms, answer: 400ms, idle: 300ms"
+PATIENT = "first_token: 4s, answer: 5s, idle: 4s"
+"""Limits of one attempt; the second for tests in which only what is broken may be late."""
 _MAIN = """\
 version: 1
 router:
@@ -53,7 +56,7 @@ router:
   listen: 127.0.0.1:{listen}
   admin: 127.0.0.1:{admin}
   peers: [{{region: self:iad1, url: "https://us.example.com"}}]
-  limits: {{first_token: 300ms, answer: 400ms, idle: 300ms, connect: 1s, deadline: {deadline}s}}
+  limits: {{{limits}, connect: 1s, deadline: {deadline}s}}
 keys: {{file: keys.yaml}}
 policies: {{baseline: [baseline.yaml], rules: [rules.yaml]}}
 log: {{dir: log, signing_key: "file:log.key"}}
@@ -72,14 +75,20 @@ rules:
 
 
 def write(
-    folder: Path, urls: Mapping[str, str], ports: tuple[int, int] = (0, 0), bedrock: str = ""
+    folder: Path,
+    urls: Mapping[str, str],
+    ports: tuple[int, int] = (0, 0),
+    bedrock: str = "",
+    limits: str = HASTY,
 ) -> Path:
     """Write a router's files; gives the configuration's path.
 
     `urls` are those of `REPLICAS`; without a URL of `bedrock` there is no model `sonnet`.
     """
     main = folder / "domicile.yaml"
-    main.write_text(_MAIN.format(listen=ports[0], admin=ports[1], deadline=int(DEADLINE)))
+    listen, admin = ports
+    deadline = int(DEADLINE)
+    main.write_text(_MAIN.format(listen=listen, admin=admin, deadline=deadline, limits=limits))
     (folder / "baseline.yaml").write_text(_baseline(urls, bedrock))
     (folder / "rules.yaml").write_text(_RULES)
     (folder / "keys.yaml").write_text("version: 1\nkeys:\n" + "".join(map(_key, KEYS)))
@@ -164,8 +173,10 @@ def specs() -> dict[str, ReplicaSpec]:
 
 
 @asynccontextmanager
-async def running(folder: Path) -> AsyncIterator[World]:
-    """Start everything on loopback; stop it all at the end."""
+async def running(
+    folder: Path, replicas: Mapping[str, ReplicaSpec] | None = None, limits: str = HASTY
+) -> AsyncIterator[World]:
+    """Start everything on loopback; stop it all at the end. `replicas`: others than usual."""
     clock = Clock()
     routes: dict[str, dict[str, tuple[str, ...]]] = {
         SONNET_EU: {"eu-central-1": EU_ROUTES},
@@ -175,13 +186,13 @@ async def running(folder: Path) -> AsyncIterator[World]:
         BedrockSpec(BedrockWorld.of(routes), engine=ENGINE, keep_bodies=True), wall=clock
     )
     async with AsyncExitStack() as stack:
-        fleet = await stack.enter_async_context(SimulatedFleet(specs()))
+        fleet = await stack.enter_async_context(SimulatedFleet(replicas or specs()))
         await stack.enter_async_context(bedrock)
         bedrock.retention.update(dict.fromkeys((*EU_ROUTES, *US_ROUTES), "none"))
         public, private = (bind(("127.0.0.1", 0), what) for what in ("listen", "admin"))
         port = public.getsockname()[1]
         urls = {replica.name: replica.url for replica in fleet}
-        main = write(folder, urls, (port, private.getsockname()[1]), bedrock.url)
+        main = write(folder, urls, (port, private.getsockname()[1]), bedrock.url, limits)
         clocks = Clocks(clock, asyncio.get_running_loop().time, os.urandom)
         snapshot = load_snapshot(main, {}, clock())
         router = await Router.open(snapshot, log_settings(snapshot.config, folder), clocks)
@@ -232,6 +243,7 @@ class Question:
     headers: tuple[tuple[str, str], ...] = ()
     patience: float | None = None
     tokens: int = 3
+    text: str = "say something"
 
 
 Answer = tuple[int, dict[str, str], bytes]
@@ -289,7 +301,7 @@ def _body(question: Question) -> bytes:
     return orjson.dumps(
         {
             "model": question.model,
-            "messages": [{"role": "user", "content": "say something"}],
+            "messages": [{"role": "user", "content": question.text}],
             "max_tokens": question.tokens,
             "stream": question.stream,
         }

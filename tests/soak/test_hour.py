@@ -50,8 +50,9 @@ def leaked(folder: Path) -> dict[str, object]:
     assert (after["open"], after["tokens"]) == (0, 0)
     assert before["pids"][:2] == after["pids"][:2], "the first worker was not to die"
     for what, more in (("tasks", MORE_TASKS), ("descriptors", MORE_DESCRIPTORS)):
-        for number, count in enumerate(after[what]):
-            assert count <= min(before[what]) + more, (what, number, before[what], after[what])
+        assert len(before[what]) == len(after[what])
+        for was, count in zip(before[what], after[what], strict=True):
+            assert count <= was + more, (what, before[what], after[what])
     minutes = [json.loads(line)["memory"][1] for line in (folder / "samples.jsonl").open()]
     return {
         "memory of the first worker, MiB": {
@@ -63,6 +64,18 @@ def leaked(folder: Path) -> dict[str, object]:
         "descriptors before, after": [before["descriptors"], after["descriptors"]],
         "seconds": round(rest["ended"] - rest["began"], 1),
     }
+
+
+def judge(folder: Path, reason: str) -> judging.Faults:
+    """Everything about a folder's evidence, printed and left in `told.json`."""
+    faults = judging.Faults()
+    figures = judging.judged(folder, faults)
+    told = {**figures, "events": judging.events(folder), **leaked(folder)}
+    told |= {"faults": dict(faults.counts), "links not cut": reason}
+    sys.stdout.write("\n" + json.dumps(told, indent=1) + "\n" + verified(folder))
+    (folder / "told.json").write_text(json.dumps(told, indent=1))
+    assert figures["requests"] == int(RATE * SECONDS)
+    return faults
 
 
 def verified(folder: Path) -> str:
@@ -82,13 +95,5 @@ def test_an_hour_of_chaos(tmp_path: Path) -> None:
     kept = os.environ.get("DOMICILE_SOAK_FOLDER")
     folder = Path(kept) if kept else tmp_path
     folder.mkdir(exist_ok=True)
-    reason = soaked(folder)
-    faults = judging.Faults()
-    figures = judging.judged(folder, faults)
-    told = {**figures, "events": judging.events(folder), **leaked(folder)}
-    told["faults"] = dict(faults.counts)
-    told["links not cut"] = reason
-    sys.stdout.write("\n" + json.dumps(told, indent=1) + "\n" + verified(folder))
-    (folder / "told.json").write_text(json.dumps(told, indent=1))
+    faults = judge(folder, soaked(folder))
     assert not faults.counts, faults.told
-    assert figures["requests"] == int(RATE * SECONDS)

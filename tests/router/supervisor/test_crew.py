@@ -19,10 +19,11 @@ from router.errors import RequestError
 from router.loading import log_settings
 from router.metrics import Metrics
 from router.reload import Refused, Source
+from router.server import bind
 from router.snapshot import Snapshot
 from router.supervisor import crew as crew_module
 from router.supervisor.channel import Channel, Gone
-from router.supervisor.crew import HOPELESS, LAST, SILENT, Crew
+from router.supervisor.crew import HOPELESS, LAST, SILENT, WAITED, Crew
 from router.supervisor.orders import (
     Beat,
     Began,
@@ -323,6 +324,31 @@ async def test_a_worker_that_says_nothing_is_killed(
     while not said.killed:  # noqa: ASYNC110
         await asyncio.sleep(0.01)
     assert "said nothing" in slot.reason
+    beating.cancel()
+    await asyncio.gather(beating, return_exceptions=True)
+
+
+async def test_nobody_waits_for_a_worker_that_takes_long_while_another_serves(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(crew_module, "CALM", 0.01)
+    monkeypatch.setattr(crew_module, "BEAT", 0.01)
+    world = World.of(tmp_path)
+    await world.begin()
+    assert world.crew.whole().ready
+    one, other = world.crew.slots
+    door = one.door = bind(("127.0.0.1", 0), "listen", shared=True)
+    one.state, other.state = "starting", "starting"
+    beating = asyncio.create_task(world.crew._beats(one))
+    await asyncio.sleep(0.05)
+    assert one.door is door, "it has only begun"
+    one.since -= WAITED
+    await asyncio.sleep(0.05)
+    assert one.door is door, "nobody else serves"
+    other.state = "serving"
+    async with asyncio.timeout(20):
+        while door.fileno() >= 0:  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
     beating.cancel()
     await asyncio.gather(beating, return_exceptions=True)
 

@@ -64,3 +64,33 @@ def _queued(door: socket.socket) -> int:
             return count
         connection.close()
         count += 1
+
+
+def test_who_waits_at_a_worker_that_takes_long_is_turned_away_to_the_others() -> None:
+    one = slot()
+    assert one.door is not None
+    with (
+        one.door.dup() as kept_by_the_process,
+        bind(one.door.getsockname(), "listen", shared=True) as sibling,
+    ):
+        address = sibling.getsockname()
+        waiting = [socket.create_connection(address) for _ in range(40)]
+        for _ in range(2):  # the second time there is nothing to do
+            one.turn_away()
+        later = [socket.create_connection(address) for _ in range(40)]
+        sibling.setblocking(False)
+        taken = _queued(sibling)
+        assert 40 <= taken < 80, "all that came later, and those who had waited there"
+        reset = 0
+        for connection in waiting:
+            connection.settimeout(0.01)
+            try:
+                reset += connection.recv(1) == b"never"
+            except ConnectionResetError:
+                reset += 1
+            except TimeoutError:
+                continue
+        assert reset + taken >= 80
+        assert not kept_by_the_process.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN)
+        for connection in (*waiting, *later):
+            connection.close()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -18,7 +19,7 @@ from router.errors import RequestError
 from router.live import Whole
 from router.operating import EraseAsked, ErasedTold, QuarantineAsked, Status
 from router.reading_records import RecordView
-from router.server import Serving
+from router.server import Serving, bind
 from router.supervisor.channel import Channel, Gone
 from router.supervisor.orders import (
     Beat,
@@ -36,7 +37,7 @@ from router.supervisor.orders import (
     StatusAsked,
     Write,
 )
-from router.supervisor.worker import Post, Relay, Worker, serve
+from router.supervisor.worker import Post, Relay, Worker, reopen, serve
 from tests.router.folders import sound
 from tests.router.reloading import World, watched
 
@@ -207,11 +208,29 @@ async def test_it_serves_once_the_supervisor_knows_of_it(fault: Exception | None
 
     starting = Starting()
     starting.router = starting
-    serving = serve(cast("Channel", Told()), cast("Serving", starting))
-    if fault is None:
-        await serving
-        assert done == ["Began", "serves"]
-    else:
-        with pytest.raises(Gone):
+    with bind(("127.0.0.1", 0), "listen", shared=True) as door:
+        serving = serve(cast("Channel", Told()), cast("Serving", starting), door)
+        if fault is None:
             await serving
-        assert done == ["Began", "closed"]
+            assert done == ["Began", "serves"]
+        else:
+            with pytest.raises(Gone):
+                await serving
+            assert done == ["Began", "closed"]
+
+
+def test_a_door_that_was_shut_meanwhile_is_opened_again() -> None:
+    with bind(("127.0.0.1", 0), "listen", shared=True) as door:
+        address = door.getsockname()
+        reopen(door)  # it listens: nothing to do
+        waiting = socket.create_connection(address)
+        door.accept()[0].close()
+        with door.dup() as same:
+            same.shutdown(socket.SHUT_RDWR)
+        with pytest.raises(ConnectionRefusedError):
+            socket.create_connection(address)
+        reopen(door)
+        assert door.getsockname() == address
+        with socket.create_connection(address), door.accept()[0] as taken:
+            assert taken.getsockname() == address
+        waiting.close()
