@@ -58,10 +58,19 @@ _LOGS: Final = (
 
 
 def _said(made: Made, notices: list[str]) -> Iterator[str]:
+    absent = sum(log.absent for log in made.verdict.logs)
+    lines = "line that is here" if absent else "line"
     yield (
-        "Every line of every log was read and checked against its signed heads, and all figures "
-        "were counted in the same pass."
+        f"Every {lines} of every log was read and checked against its signed heads, and all "
+        "figures were counted in the same pass."
     )
+    if absent:
+        yield (
+            f"{absent:,} lines are not here: the log says that they were sealed and released. "
+            "Only their hashes were checked. The requests in them are in no figure, and that they "
+            "are where the log says was not looked at: a report of all is made of a folder that "
+            "`audit restore` brings back."
+        )
     if all(log.anchored is None for log in made.verdict.logs):
         yield (
             "No checkpoint or receipt held elsewhere was given: nothing contradicts itself, but "

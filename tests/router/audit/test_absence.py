@@ -50,3 +50,28 @@ def test_a_certificate_may_be_among_what_is_not_here() -> None:
     assert not found.hides(since(6), 20), "what is not here is older than it"
     assert not found.hides(since(5), 0)
     assert found.count == 9
+
+
+def test_an_entry_stands_for_what_went_before_its_own_lines() -> None:
+    found = absence()
+    found.released(30, {**SAID, "first": 9, "end": 20})
+    assert list(found.findings(31)) == []
+    assert [one.place for one in found.findings(30)] == [AT], "nobody signed that entry"
+    assert next(found.notices()).startswith("9 lines are not here: released")
+    later = Place("eu-1", "20.jsonl", 1, 20)
+    found.lines(later, 20, 25)
+    assert [one.place for one in found.findings(31)] == [later], "it is of older lines"
+
+
+@pytest.mark.parametrize("until", [None, "x", 1 << 52])
+def test_a_date_that_is_none_leaves_the_rest(until: Value) -> None:
+    found = absence()
+    found.released(12, {**SAID, "until": until})
+    [notice] = found.notices()
+    assert "sealed below `p/eu-1/`; `audit restore` brings them" in notice
+
+
+def test_an_entry_without_lines_stands_for_none() -> None:
+    found = absence()
+    found.released(12, {**SAID, "first": 9, "end": 9})
+    assert [one.place for one in found.findings(13)] == [AT]

@@ -169,3 +169,22 @@ async def test_another_segments_object_is_not_this_ones(box: LogBox) -> None:
     shelf.objects[keys[0]] = (shelf.objects[keys[1]][0], shelf.objects[keys[0]][1])
     with pytest.raises(ReleaseRefused, match="holds something else"):
         releaser(box, shelf).due()
+
+
+async def test_the_entry_of_a_release_may_be_released_too(box: LogBox) -> None:
+    shelf = await sealed(box)
+    first = releaser(box, shelf)
+    due = await announced(box, first)
+    first.run()
+    await fill(box)
+    list(sealer(box, shelf).run())
+    box.clock.now += DAY
+    second = releaser(box, shelf)
+    later = await announced(box, second)
+    assert later[0].first == due[-1].end
+    second.run()
+    said = [one for one in LogReader(log_of(box)).entries() if one.body.get("event") == "released"]
+    assert [one.body["first"] for one in said] == [one.first for one in later]
+    verdict = judged(box)
+    assert verdict.all_findings == []
+    assert verdict.statuses == [f"released: {later[-1].end}"]

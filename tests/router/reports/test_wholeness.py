@@ -6,11 +6,13 @@ import shutil
 from dataclasses import replace
 
 from router.audit.reading import Place
-from router.audit.verdict import Finding, Verdict
+from router.audit.verdict import Finding, LogVerdict, Verdict
+from router.reports.composing import compose
+from router.reports.document import Report
 from router.reports.wholeness import MOST, alarm, whole
 from tests.router.audit.logbox import LogBox
 from tests.router.reports.logs import Did
-from tests.router.reports.made import filled, report, rows
+from tests.router.reports.made import facts, filled, report, rows
 from tests.router.reports.test_sections import made
 
 
@@ -26,6 +28,23 @@ def test_long_lists_are_cut_and_say_so() -> None:
     section = whole(found)
     assert len(section.tables[1].lines) == MOST
     assert any(f"Only {MOST} of {MOST + 5} findings" in words for words in section.paragraphs)
+
+
+def test_lines_that_were_released_are_said_to_be_in_no_figure() -> None:
+    def told(absent: int) -> Report:
+        log = LogVerdict("eu-1", 90, None, 0, [], [], absent)
+        return compose(replace(made({}), verdict=Verdict([log], [], [])))
+
+    def said(found: Report) -> str:
+        [part] = [one for one in found.sections if one.id == "whole"]
+        return " ".join(part.paragraphs)
+
+    assert facts(told(40))["lines not here, and in no figure"] == 40
+    assert "Every line that is here of every log" in said(told(40))
+    assert "40 lines are not here" in said(told(40))
+    assert "lines not here, and in no figure" not in facts(told(0))
+    assert "Every line of every log" in said(told(0))
+    assert "not here" not in said(told(0))
 
 
 async def test_keys_of_a_day_are_counted_not_listed(plain: LogBox) -> None:
