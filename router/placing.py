@@ -17,7 +17,7 @@ from router.balance import Balance, Bay, Turn
 from router.frozen import frozen
 from router.load import Held
 from router.pools import behind
-from router.selection import Condition, order
+from router.selection import Condition, is_open, order
 from router.types import Candidacy
 from router.waiting import Ticket, WaitingRoom
 
@@ -64,8 +64,8 @@ class Pool:
     """The eligible endpoints of requests alike, and what of them does not change by the second.
 
     `bays` are their replicas, one of each, where nothing but their turns decides between them;
-    else empty. `names` is what a request that finds no room waits for; `single` says that no
-    endpoint has a second replica.
+    else empty. `names` is what a request that finds no room waits for: where rules prefer some, no
+    more than those; `single` says that no endpoint has a second replica.
     """
 
     __slots__ = ("_orders", "bays", "eligible", "names", "single", "snapshot")
@@ -73,7 +73,7 @@ class Pool:
     def __init__(self, eligible: tuple[Candidacy, ...], balance: Balance) -> None:
         self.snapshot = balance.snapshot()
         self.eligible = eligible
-        self.names = frozenset(c.endpoint.name for c in eligible)
+        self.names = _wanted(eligible)
         found = [tuple(self.snapshot.targets.get(c.endpoint.name, ())) for c in eligible]
         self.single = all(len(keys) < 2 for keys in found)
         preferred = any(c.verdict.allowed.prefer for c in eligible)
@@ -95,6 +95,14 @@ class Pool:
                 self._orders.clear()
             order = self._orders[numbers] = tuple([self.eligible[at] for at in numbers])
         return order, self.bays[numbers[0]]
+
+
+def _wanted(eligible: tuple[Candidacy, ...]) -> frozenset[str]:
+    """The endpoints whose room would do, as long as nothing else is wrong with any: who waits for
+    a preferred one is not in the way of who may use another."""
+    names = frozenset(c.endpoint.name for c in eligible)
+    opened = [c.endpoint.name for c in eligible if is_open(c, eligible, frozenset(), names)]
+    return frozenset(opened) or names
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,6 +22,8 @@ from router.selection import order
 from router.simulator.scenario import Scenario, eligible, grounds
 from router.simulator.timing import EngineSpec
 from router.simulator.virtual import run
+from router.snapshot import Snapshot
+from router.types import Candidacy
 from router.waiting import NoRoom, WaitingRoom
 from tests.router.made import ATLAS, candidacy
 
@@ -30,11 +32,11 @@ SNAPSHOT = Scenario(
 ).snapshot("self:fra1")
 
 
-def placing() -> Placing:
+def placing(snapshot: Snapshot = SNAPSHOT) -> Placing:
     clock = asyncio.get_running_loop().time
     inflight = InFlight()
     balance = Balance(
-        lambda: SNAPSHOT, HealthBook(), inflight, Readings(), clock, random.Random(1).random
+        lambda: snapshot, HealthBook(), inflight, Readings(), clock, random.Random(1).random
     )
     room: WaitingRoom[Placed] = WaitingRoom(clock)
     inflight.on_leave = room.wake
@@ -89,6 +91,42 @@ def test_no_room_in_time_says_when_to_come_again() -> None:
         return caught.value.retry_after
 
     assert run(main()) >= 1
+
+
+TWO = Scenario(
+    grounds(["self:fra1=1", "self:par1=1"], EngineSpec()), settings={"capacity_requests": "1"}
+).snapshot("self:fra1")
+
+
+@pytest.mark.parametrize("spill", [False, True])
+def test_who_waits_for_a_preferred_endpoint_is_in_nobodys_way(spill: bool) -> None:
+    async def main() -> None:
+        found = placing(TWO)
+        country = TWO.policy.atlas.country
+        prefer = frozenset({Preference("r", (country("DE"), country("FR")), spill)})
+        plain = eligible(TWO, "any")
+        choosy = tuple(preferring(one, prefer) for one in plain)
+        first = found.at_once(replace(wish(5), eligible=choosy))
+        second = found.at_once(replace(wish(5), eligible=choosy))
+        assert [one.held.key for one in (first, second) if one and one.held] == (
+            ["fra1/0", "par1/0"] if spill else ["fra1/0"]
+        )
+        waits = asyncio.create_task(found.wait(replace(wish(5), eligible=choosy)))
+        await asyncio.sleep(1)
+        other = found.at_once(replace(wish(5), eligible=plain))
+        assert (other is None) is spill
+        assert first is not None
+        first.close()
+        placed = await waits
+        assert placed.held is not None
+        assert placed.held.key == "fra1/0"
+
+    run(main())
+
+
+def preferring(one: Candidacy, prefer: frozenset[Preference]) -> Candidacy:
+    allowed = one.verdict.allowed._replace(prefer=prefer)
+    return replace(one, verdict=one.verdict._replace(allowed=allowed))
 
 
 EVEN = Scenario(grounds(["self:fra1=1", "self:par1=1", "self:iad1=1"], EngineSpec())).snapshot(
