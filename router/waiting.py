@@ -16,6 +16,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from math import exp
@@ -280,13 +281,21 @@ class WaitingRoom(Generic[T]):
         self._remove(waiter)
         if ticket.line in self._owed:
             self._owed[ticket.line] = max(0.0, self._owed[ticket.line] - ticket.cost)
-        for line, waiters in self._lines.items():
-            least = waiters[0].ticket.least
-            if least and line[0] > ticket.priority and not line[1].isdisjoint(ticket.pool):
-                # One turn at most: what a pool could not give while it was full is not made up.
-                most = max(one.ticket.cost for one in waiters)
-                owed = min(self._owed.get(line, 0.0), most)
-                self._owed[line] = owed + least * ticket.cost
+        owed = [line for line in self._lines if self._is_owed(line, ticket)]
+        sharing = Counter(priority for priority, _ in owed)
+        for line in owed:
+            waiters = self._lines[line]
+            # One turn at most: what a pool could not give while it was full is not made up.
+            most = max(one.ticket.cost for one in waiters)
+            due = min(self._owed.get(line, 0.0), most)
+            # The least share is a class's: however many pools it waits for, they have it together.
+            share = waiters[0].ticket.least / sharing[line[0]]
+            self._owed[line] = due + share * ticket.cost
+
+    def _is_owed(self, line: Line, granted: Ticket) -> bool:
+        """Whether a lower class could have used the same room."""
+        least = self._lines[line][0].ticket.least
+        return bool(least) and line[0] > granted.priority and not line[1].isdisjoint(granted.pool)
 
     def _tried(self, waiter: _Waiter[T]) -> T | None:
         try:

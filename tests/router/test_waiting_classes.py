@@ -130,6 +130,28 @@ async def test_pools_that_overlap_share_what_they_both_could_use() -> None:
     await end(tasks)
 
 
+async def test_a_class_has_one_least_share_however_many_pools_it_waits_for() -> None:
+    room, seats, order = made(), Seats(0), list[Ticket]()
+    pools = [f"a {number}" for number in range(20)]
+    tickets = [*[ticket(HIGH, pool="a")] * 200, *[ticket(LOW, pool=one) for one in pools * 10]]
+    tasks = await queue(room, seats, tickets, order)
+    await serve(room, seats, 210)
+    got = Counter(one.priority for one in order)
+    assert 0 < got[LOW] <= 10  # 5 % of 200, not 5 % for each of 20 boundaries
+    await end(tasks)
+
+
+async def test_every_pool_of_a_class_has_its_turn_in_the_end() -> None:
+    room, seats, order = made(), Seats(0), list[Ticket]()
+    tickets = [*[ticket(HIGH, pool="a")] * 450, *[ticket(LOW, pool=f"a {n}") for n in range(20)]]
+    tasks = await queue(room, seats, tickets, order)
+    await serve(room, seats, 430)
+    assert {one.pool for one in order if one.priority is LOW} == {
+        frozenset(("a", str(number))) for number in range(20)
+    }
+    await end(tasks)
+
+
 async def test_what_a_full_pool_could_not_give_is_not_made_up_at_once() -> None:
     room, near, far, order = made(), Seats(0), Seats(0), list[Ticket]()
     tasks = await queue(room, near, [ticket(LOW, pool="a")] * 50, order)
