@@ -220,7 +220,7 @@ class Dispatcher:
         if self.loop_time() >= arrival.deadline:
             run.failures.append(failed("deadline", Fate.NOT_SENT))
             return False
-        if run.tried >= arrival.snapshot.config.router.limits.attempts:
+        if run.left < 1:
             return False
         last = run.failures[-1] if run.failures else None
         if last is None or last.fate is Fate.NOT_SENT:

@@ -129,7 +129,9 @@ class Prefills:
         kept = None if first is None else first.key
         try:
             for number, key in enumerate(self.in_turn(snapshot, name, kept)):
-                if number >= TRIED or self._marked(key) or by.vetoed(run, half):
+                if number >= TRIED or run.left < 2:
+                    return None  # the last attempt is the answer's
+                if self._marked(key) or by.vetoed(run, half):
                     return None
                 if number and not by.may_go_on(run):
                     return None
@@ -154,11 +156,13 @@ class Prefills:
             # What is the request's own fault the endpoint says itself, of the whole request.
             del run.failures[before:]
             return None
-        if found is not None:
-            run.attempts[-1] = replace(run.attempts[-1], result=PREFILLED)
-            held.opened(self.loop_time())
-            held.close()
-        return found
+        else:
+            if found is not None:
+                run.attempts[-1] = replace(run.attempts[-1], result=PREFILLED)
+                held.opened(self.loop_time())
+            return found
+        finally:
+            held.close()  # also where nothing was sent: a veto came, or the log is full
 
     def _marked(self, key: str) -> bool:
         return self.health.standing(key, self.loop_time()) is Standing.MARKED

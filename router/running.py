@@ -50,3 +50,8 @@ class Run:
     def tried(self) -> int:
         """Attempts that might have answered."""
         return sum(1 for one in self.attempts if one.result != PREFILLED)
+
+    @property
+    def left(self) -> int:
+        """Attempts that may still be made."""
+        return self.arrival.snapshot.config.router.limits.attempts - self.tried
