@@ -53,7 +53,7 @@ def leaked(folder: Path) -> dict[str, object]:
         assert len(before[what]) == len(after[what])
         for was, count in zip(before[what], after[what], strict=True):
             assert count <= was + more, (what, before[what], after[what])
-    minutes = [json.loads(line)["memory"][1] for line in (folder / "samples.jsonl").open()]
+    minutes = [row["memory"][1] for row in judging.rows(folder / "samples.jsonl")]
     return {
         "memory of the first worker, MiB": {
             "at rest before": round(before["memory"][1] / 1024, 1),
