@@ -7,7 +7,7 @@ report is unknown: neither ever reads as high or as low.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from math import inf
 from types import MappingProxyType
@@ -156,13 +156,13 @@ class Readings:
         else:
             self.telling[key] = reading
 
-    @property
-    def shared(self) -> bool:
-        """Whether any replica had requests, when it was last asked, that this router did not send.
+    def shared(self, keys: Collection[str]) -> bool:
+        """Whether most of these had requests, when last asked, that this router did not send.
 
         What others send is known only as of then; between two readings nobody sees it.
         """
-        return bool(self._shared)
+        mine = self._shared
+        return bool(mine) and 2 * sum([key in mine for key in keys]) > len(keys)
 
     def fresh(self, key: str, now: float) -> Reading | None:
         """The reading, unless it is stale or there is none."""

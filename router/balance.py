@@ -324,12 +324,12 @@ class Balance:
         return self.affinity.choose(trail, loads, prompt, least.key, self.readings.room)
 
     def _seen(self, alike: Sequence[Seat]) -> Sequence[Seat]:
-        """Those of which the least busy is taken: two by chance, where other routers send too.
+        """Those of which the least busy is taken: two by chance, where others send to most.
 
         Of their load only what was is known. Did all look for the idlest, they would all find the
         same one, until the next reading.
         """
-        if len(alike) <= TWO or not self.readings.shared:
+        if len(alike) <= TWO or not self.readings.shared([seat.key for seat in alike]):
             return alike
         return nsmallest(TWO, alike, key=lambda seat: self._lot(seat.key))
 
