@@ -136,7 +136,10 @@ def _read_line(item: Mapping[str, object]) -> ProvedLine:
     index, line, path = item["index"], item["line"], item["path"]
     if type(index) is not int or not isinstance(line, str) or not isinstance(path, list):
         raise ProofRefused("a line has an index, a text and a path")
-    return ProvedLine(index, line.encode(), [bytes.fromhex(step) for step in path])
+    steps = [bytes.fromhex(step) for step in path]
+    if [step.hex() for step in steps] != path:
+        raise ProofRefused(f"the path of line {index} is no list of hashes")
+    return ProvedLine(index, line.encode(), steps)
 
 
 def verify_bundle(data: bytes, keys: Iterable[PublicKey]) -> list[Shown]:

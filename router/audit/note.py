@@ -54,6 +54,7 @@ _POINT_BYTES = 65
 _CERTIFICATE_BYTES = 4 + _KEY_BYTES + 8 + 8 + 64
 LIFETIME = 86_400  # the longest that a certificate may last, in seconds
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/-]{0,127}")
+_SIGNER = re.compile(r"[^\s+]+")
 _SIZE = re.compile(r"0|[1-9][0-9]{0,18}")
 
 
@@ -262,7 +263,7 @@ def _signature_line(line: str) -> tuple[str, bytes, bytes]:
     dash, _, rest = line.partition(" ")
     name, _, encoded = rest.partition(" ")
     raw = _base64(encoded)
-    if dash != "—" or not name or len(raw) < 5:
+    if dash != "—" or not _SIGNER.fullmatch(name) or len(raw) < 5:
         raise NoteInvalid("a signature line is `— name base64`")
     return name, raw[:4], raw[4:]
 

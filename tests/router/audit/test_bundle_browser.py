@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import runpy
+from collections import Counter
 from collections.abc import Iterator
 from copy import deepcopy
 from pathlib import Path
@@ -29,6 +31,8 @@ from tests.router.audit.services import Service
 
 PAGE = Path(__file__).parents[3] / "docs" / "verify_bundle.html"
 STRANGER = Signer("eu-1", Ed25519PrivateKey.from_private_bytes(bytes(32)))
+
+REFUSED = (ValueError, LookupError, TypeError, AttributeError)
 
 pytestmark = needs_chromium
 
@@ -151,6 +155,65 @@ def test_flipped_bits_are_judged_as_we_do(page: Browser, folder: LogFolder, box:
         except ProofRefused:
             assert verdict(page, raw.decode("utf-8", "replace"), key).startswith("Not proved: ")
     assert accepted < 30
+
+
+def changed(random: Random, good: dict[str, Any]) -> dict[str, Any]:
+    """A proof with one thing wrong, or nothing that counts."""
+    value = deepcopy(good)
+    one, other = (random.choice(value["lines"]) for _ in range(2))
+    notes = value["checkpoint"].split("\n")
+    at = random.randrange(4, len(notes) - 1)
+    wild: list[object] = [None, True, -1, 1.0, 2**53, "", [], {}, {"@": 0}]
+    match random.randrange(9):
+        case 0:
+            value[random.choice([*value, "__proto__", "more"])] = random.choice(wild)
+        case 1:
+            one[random.choice(list(one))] = random.choice(wild)
+        case 2:
+            one["line"] = spoilt(random, one["line"])
+        case 3 if one["path"]:
+            step = random.randrange(len(one["path"]))
+            one["path"][step] = spoilt(random, one["path"][step])
+        case 4:
+            notes[at] = spoilt(random, notes[at])
+        case 5:
+            del notes[at]
+        case 6:
+            notes.insert(at, random.choice(notes))
+        case 7:
+            name = random.choice(["line", "path", "index"])
+            one[name], other[name] = other[name], one[name]
+        case _:
+            value["lines"].append({**one, random.choice(["line", "path"]): other["line"]})
+    changed_note = "\n".join(notes)
+    return value if changed_note == good["checkpoint"] else {**value, "checkpoint": changed_note}
+
+
+def spoilt(random: Random, text: str) -> str:
+    at, new = random.randrange(len(text)), random.choice("0aAF=+- \n\t\u00a0é\\")
+    return text[:at] + random.choice(["", new, new + text[at]]) + text[at + 1 :]
+
+
+def test_three_verifiers_agree(page: Browser, folder: LogFolder, box: LogBox) -> None:
+    """A checkpoint signed twice over is good while one way to the key is whole."""
+    good, key, random = bundle_of(folder), box.key.vkey("eu-1"), Random(11)
+    assert good["checkpoint"].count("\n— eu-1 ") == 3, "by the key, for a day, by the day's"
+    alone = runpy.run_path(str(PAGE.with_suffix(".py")))
+    counted: Counter[bool] = Counter()
+    for _ in range(400):
+        data = json.dumps(changed(random, good))
+        try:
+            ours = [one.body for one in verify_bundle(data.encode(), [box.key])]
+        except ProofRefused:
+            ours = []
+        try:
+            theirs = [one["b"] for one in alone["verify"](json.loads(data), alone["read_key"](key))]
+        except REFUSED:
+            theirs = []
+        assert theirs == ours, data
+        assert verdict(page, data, key).startswith("Proved: ") == bool(ours), data
+        counted[bool(ours)] += 1
+    assert min(counted.values()) > 40, "both happen"
 
 
 def test_certificates_of_a_day_and_both_kinds_of_key(page: Browser, folder: LogFolder) -> None:

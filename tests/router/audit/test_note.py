@@ -71,6 +71,8 @@ def test_a_signature_under_another_name_does_not_count() -> None:
         "eu-1\n3\n47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=\n\n- eu-1 AAAAAAAA\n",
         "eu-1\n3\n47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=\n\n— eu-1 AAAAAAAA",
         "eu-1\n3\n47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=\n\n— eu-1 ????\n",
+        "eu-1\n3\n47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=\n\n— eu+1 AAAAAAAA\n",
+        "eu-1\n3\n47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=\n\n— eu\u00a01 AAAAAAAA\n",
     ],
 )
 def test_what_is_no_checkpoint(text: str) -> None:
