@@ -18,7 +18,6 @@ from regions.footprints.own import is_loopback
 from router.audit.anchors.cosign import WitnessKey, read_witness_key
 from router.audit.anchors.keeper import AnchorKeeper, Publish
 from router.audit.anchors.objects import ObjectAnchor
-from router.audit.anchors.s3 import S3Client, S3Objects
 from router.audit.anchors.witness import AnchorRefused, Answer, Send, WitnessAnchor
 from router.audit.disk import Disk, LocalDisk
 from router.audit.errors import NoteInvalid
@@ -134,7 +133,9 @@ def _bucket(section: AnchorSection, keys: AwsKeys | None, wall: Callable[[], flo
 
     def publish(head: Checkpoint) -> None:
         if not made:
-            client: S3Client = s3_client(str(section.region), keys, section.endpoint)
+            from router.audit.anchors.s3 import S3Objects  # botocore, only where S3 is used
+
+            client = s3_client(str(section.region), keys, section.endpoint)
             store = S3Objects(client, str(section.s3))
             made.append(ObjectAnchor(store, section.prefix, timedelta(seconds=section.keep), wall))
         made[0].publish(head)

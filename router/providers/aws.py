@@ -6,16 +6,12 @@ given, the region is the endpoint's, the time is the caller's. botocore only com
 
 from __future__ import annotations
 
-import datetime as dt
 import re
 from collections.abc import Mapping
+from importlib import import_module
 from urllib.parse import quote, urlsplit
 
-from botocore.auth import SIGV4_TIMESTAMP, SigV4Auth
-from botocore.awsrequest import AWSRequest
-from botocore.credentials import Credentials
-
-from router.providers.base import AwsKeys, Bearer, Credential, Misconfigured
+from router.providers.base import Bearer, Credential, Misconfigured
 from router.transport.messages import Headers
 
 # Source: botocore's partitions.json; a test compares every region it knows.
@@ -81,16 +77,9 @@ def label(value: str) -> str:
     return quote(value, safe="-._~")
 
 
-class _TimedAuth(SigV4Auth):  # type: ignore[misc]
-    """Signature version 4 at a given time instead of the machine's."""
-
-    def sign_at(self, request: AWSRequest, now: float) -> None:
-        """Sign `request` in place; `now` is seconds since the epoch."""
-        at = dt.datetime.fromtimestamp(now, dt.UTC)
-        request.context["timestamp"] = at.strftime(SIGV4_TIMESTAMP)
-        self._modify_request_before_signing(request)
-        text = self.string_to_sign(request, self.canonical_request(request))
-        self._inject_signature_to_request(request, self.signature(text, request))
+def load_signing() -> None:
+    """Load what signs, while nothing waits for it: a tenth of a second."""
+    import_module("router.providers.sigv4")
 
 
 def signed(
@@ -113,13 +102,10 @@ def signed(
     if isinstance(credential, Bearer):
         sent = {**headers, "authorization": f"Bearer {credential.token}"}
         return _raw(sent)
-    request = AWSRequest(method=method, url=url, data=body, headers=dict(headers))
-    _TimedAuth(_keys(credential), service, region).sign_at(request, now)
-    return _raw(dict(request.headers.items()))
+    from router.providers.sigv4 import Scope  # botocore, only where something is signed
 
-
-def _keys(keys: AwsKeys) -> Credentials:
-    return Credentials(keys.access_key, keys.secret_key, keys.session_token)
+    made = Scope(credential, service, region).sign(method, url, dict(headers), body, now)
+    return _raw(made)
 
 
 def _raw(headers: Mapping[str, str]) -> Headers:

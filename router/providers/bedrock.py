@@ -15,7 +15,7 @@ import orjson
 from regions.model import Endpoint
 from router.errors import RequestError
 from router.eventstream import MEDIA_TYPE
-from router.providers.aws import base_url, label, region_of, signed
+from router.providers.aws import base_url, label, load_signing, region_of, signed
 from router.providers.base import Ask, Decoder, Failure, Misconfigured, Target, refuse_places
 from router.providers.bedrock_failures import bedrock_failure
 from router.providers.bodies import refuse_duplicates
@@ -106,6 +106,7 @@ class Bedrock:
         for url in endpoint.urls or ("",):
             base_url(SERVICE, region, url)
         _guardrail(endpoint)
+        load_signing()
 
     def encode(self, ask: Ask, endpoint: Endpoint, target: Target, now: float) -> OutboundRequest:
         """See `Provider`: translated, signed for the endpoint's region at `now`."""

@@ -6,11 +6,13 @@ profile of the machine has a say in where they go.
 
 from __future__ import annotations
 
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
-from router.audit.anchors.s3 import S3Client
 from router.config import ConfigError
 from router.providers.base import AwsKeys
+
+if TYPE_CHECKING:
+    from router.audit.anchors.s3 import S3Client  # botocore, which takes long to load
 
 CONNECT = 5.0
 READ = 15.0

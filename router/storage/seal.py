@@ -11,9 +11,8 @@ import asyncio
 from collections.abc import Callable, Mapping
 from datetime import timedelta
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from router.audit.anchors.s3 import S3Objects
 from router.audit.disk import LocalDisk
 from router.audit.entry import Entry
 from router.audit.errors import AuditError
@@ -27,6 +26,9 @@ from router.credentials import credential
 from router.live import Live
 from router.providers.base import AwsKeys
 from router.storage.s3 import s3_client
+
+if TYPE_CHECKING:
+    from router.audit.anchors.s3 import S3Objects
 
 NOTE: Final = "seal"
 Open = Callable[[], tuple[Sealer, Releaser | None]]
@@ -105,6 +107,8 @@ def bucket(section: SealSection, keys: AwsKeys | None) -> S3Objects:
     Raises:
         SealRefused: it is elsewhere. AnchorRefused: S3 doesn't say.
     """
+    from router.audit.anchors.s3 import S3Objects  # botocore, only where S3 is used
+
     store = S3Objects(s3_client(section.region, keys, section.endpoint), section.s3, section.mode)
     code = store.region()
     if section.region.partition(":")[2] != code:
