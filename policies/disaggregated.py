@@ -51,6 +51,11 @@ def _wrong(endpoint: Endpoint, half: Endpoint) -> str | None:
         return f"`{half.name}` has a `prefill` of its own; a prompt is computed in one place"
     if half.model != endpoint.model:
         return f"`{half.name}` runs `{half.model}`, whose cache is no use to `{endpoint.model}`"
+    if half.provider != endpoint.provider:
+        return (
+            f"`{half.name}` is at `{half.provider}`, and rules for that provider would not be "
+            f"asked: `{endpoint.name}` is at `{endpoint.provider}`; take one at the same"
+        )
     if "hedge_after" in endpoint.settings:
         return "an endpoint with `prefill` is not hedged; take `hedge` out"
     return None

@@ -88,6 +88,13 @@ def test_an_assurance_is_held_by_both_or_not_at_all() -> None:
             "`pre` has a `prefill` of its own",
         ),
         ((line("pre"), line("dec", PREFILL + ", hedge: {}")), "is not hedged"),
+        (
+            (
+                line("pre", "retain: nothing, provider: aws", region="aws:eu-central-1"),
+                line("dec", PREFILL),
+            ),
+            "`pre` is at `aws`, and rules for that provider would not be asked",
+        ),
         ((line("pre"), line("dec", PREFILL.replace("pre}", "pre, least: -1}"))), "least"),
         ((line("pre"), line("dec", PREFILL.replace("pre}", "pre, at: 1}"))), "at"),
     ],
