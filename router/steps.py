@@ -142,7 +142,9 @@ class TwelveSteps:
         if turn == 0 and (current is known or _decides_alike(current, known)):
             return admitted
         arrival = replace(admitted.arrival, snapshot=current)
-        return replace(admitted, authenticated=await self.authenticate(arrival))
+        holder = await self.authenticate(arrival)
+        priority = priority_of(holder, admitted.body)
+        return replace(admitted, authenticated=holder, priority=priority)
 
     def classify(self, admitted: Admitted) -> Classified:
         """3. What everybody said about the request."""

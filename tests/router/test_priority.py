@@ -21,6 +21,7 @@ from tests.router.crowd import settle_for
 from tests.router.made import ATLAS
 from tests.router.scripted import Reply, Scripted, answer, scripted
 from tests.router.test_pools import classed
+from tests.router.test_steps import Slow
 
 CEILINGS = st.sampled_from([None, *Priority])
 
@@ -143,6 +144,21 @@ async def test_the_class_is_refused_above_the_ceiling_and_stands_in_the_log(tmp_
         ceiling(world, "eu", Priority.INTERACTIVE)
         assert (await world.ask()).code == "ok"
     assert who(tmp_path) == ["standard", "batch", "batch", "interactive"]
+
+
+async def test_a_ceiling_that_came_while_the_body_came_holds(tmp_path: Path) -> None:
+    async with scripted(tmp_path, well) as world:
+        classed(world)
+        ceiling(world, "eu", Priority.INTERACTIVE)
+
+        def lower() -> None:
+            ceiling(world, "eu", Priority.BATCH)
+            policy = replace(world.router.live.snapshot.policy, digest="q" * 64)
+            world.router.live.snapshot = replace(world.router.live.snapshot, policy=policy)
+
+        told = await world.run(Slow(world.exchange("eu", asks(b"interactive")), lower))
+        assert told.code == "priority_not_allowed"
+        assert world.transport.sent == []
 
 
 async def test_an_engine_is_told_only_if_it_schedules_by_priority(tmp_path: Path) -> None:
