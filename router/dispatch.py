@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from regions.health import HealthBook, Sign, Standing
-from router.asking import ask_at, timeouts_of
+from router.asking import timeouts_of
 from router.audit.log import Committed
 from router.errors import RequestError
 from router.framing import Framed, FramedWhole, Passed, framed
@@ -268,13 +268,13 @@ class Dispatcher:
         """
         if self.vetoed(run, candidacy):
             return None
-        ask = ask or ask_at(run, candidacy)
         number = max(len(run.asked), len(run.attempts))
         run.asked.add(replica)
         if number:
             await self.record(run.plan, candidacy, number)
             if self.vetoed(run, candidacy):  # a veto, or the decision's end, came meanwhile
                 return None
+        ask = ask or self.prefills.ask(run, candidacy, self)
         began = self.loop_time()
         lease = run.plan.admitted.lease
         tokens = lease.tokens or run.plan.classified.tokens
@@ -295,8 +295,8 @@ class Dispatcher:
                 run.attempts.append(self._one(candidacy, replica, "given_up", began))
             raise
         now = self.loop_time()
-        name, millis = candidacy.endpoint.name, round((now - began) * 1000)
-        run.attempts.append(Attempt(name, replica, "ok", opened.status, millis, call_id=call_id))
+        one = self._one(candidacy, replica, "ok", began, opened.status, call_id)
+        run.attempts.append(one)
         self.health.observe(replica, Sign.OK, now)
         if isinstance(opened, OpenedStream):
             held.opened(now)
@@ -342,9 +342,13 @@ class Dispatcher:
             error.call_id = call_id
             raise
 
-    def _one(self, candidacy: Candidacy, replica: str, result: str, began: float) -> Attempt:
+    def _one(
+        self, candidacy: Candidacy, replica: str, result: str, began: float,
+        status: int | None = None, call_id: str | None = None,
+    ) -> Attempt:  # fmt: skip
+        name, judged = candidacy.endpoint.name, candidacy.verdict.candidate.endpoint
         millis = round((self.loop_time() - began) * 1000)
-        return Attempt(candidacy.endpoint.name, replica, result, None, millis)
+        return Attempt(name, replica, result, status, millis, call_id=call_id, judged=judged)
 
     def _learn(
         self, run: Run, candidacy: Candidacy, replica: str, began: float, error: AttemptFailed
@@ -356,10 +360,8 @@ class Dispatcher:
         self.health.observe(replica, one.sign, now, one.retry_after)
         run.attempts.append(
             replace(
-                self._one(candidacy, replica, one.result, began),
-                status=one.status,
+                self._one(candidacy, replica, one.result, began, one.status, error.call_id),
                 provider_code=one.provider_code,
-                call_id=error.call_id,
                 retried_unknown=one.fate is Fate.UNKNOWN,
             )
         )

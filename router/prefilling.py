@@ -25,7 +25,7 @@ import orjson
 
 from regions.health import HealthBook, Standing
 from regions.model import Endpoint
-from router.asking import ask_of
+from router.asking import ask_at, ask_of
 from router.errors import RequestError
 from router.load import Held, InFlight
 from router.opening import OpenedStream, OpenedWhole
@@ -110,6 +110,14 @@ class Prefills:
         run.moved = name, moved
         run.whole -= {name}
         return True
+
+    def ask(self, run: Run, candidacy: Candidacy, by: Attempting) -> Ask:
+        """The request for an endpoint: with the cache of its prompt, unless whoever keeps it may
+        not be asked any more."""
+        half = candidacy.endpoint.prefill
+        if run.moved is not None and half is not None and by.vetoed(run, half_of(candidacy, half)):
+            run.moved = None
+        return ask_at(run, candidacy)
 
     def lost(self, run: Run, candidacy: Candidacy, by: Attempting) -> bool:
         """Whether a replica that refused a request with a cache may be asked again without one."""

@@ -329,8 +329,9 @@ class Scribe:
         catalog = plan.admitted.snapshot.catalog
         now = plan.ranked.filtered.graded.decided.decision.now
         held = tuple(one.name for one in endpoint.assurances if one.held(now))
-        key = ("ran", endpoint.name, footprint.process.mask, footprint.retain.mask,
-               footprint.operate.mask, endpoint.model, held, catalog.digest)  # fmt: skip
+        key = ("ran", endpoint.name, endpoint.provider, endpoint.source, endpoint.model,
+               footprint.process.mask, footprint.retain.mask, footprint.operate.mask, held,
+               catalog.digest)  # fmt: skip
         known = self._shared.get(key)
         if known is not None:
             return known
@@ -351,7 +352,7 @@ class Scribe:
         """One attempt, with what it was called under unless it is the one that answered."""
         called = None
         if answered is None or one.endpoint != answered.endpoint.name:
-            called = self._ran(plan, _called(plan.ranked.order, one.endpoint))
+            called = self._ran(plan, _called(plan.ranked.order, one))
         digest = None if called is None else called.digest
         key = ("tried", one.endpoint, one.result, one.status, one.provider_code, digest)
         shared = self._shared.get(key) or self._once(key, attempt_body(one, called))
@@ -379,14 +380,12 @@ def _halves(order: Sequence[Candidacy]) -> dict[str, Json]:
     }
 
 
-def _called(order: Sequence[Candidacy], name: str) -> Candidacy:
-    """The endpoint of a plan that has this name, or whose other half has."""
-    for one in order:
-        if one.endpoint.name == name:
-            return one
-        if one.endpoint.prefill is not None and one.endpoint.prefill.name == name:
-            return half_of(one, one.endpoint.prefill)
-    raise KeyError(name)
+def _called(order: Sequence[Candidacy], one: Attempt) -> Candidacy:
+    """The endpoint of a plan that was asked, or the other half of the one that it was asked for."""
+    named = {c.endpoint.name: c for c in order}
+    found = named[one.judged or one.endpoint]
+    half = found.endpoint.prefill
+    return found if half is None or half.name != one.endpoint else half_of(found, half)
 
 
 def _decided_at(decided: Decided) -> float:

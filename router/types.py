@@ -217,7 +217,10 @@ class Plan:
 
 @frozen
 class Attempt:
-    """One endpoint asked once, and how it went: what the outcome entry says of it."""
+    """One endpoint asked once, and how it went: what the outcome entry says of it.
+
+    `judged`: the endpoint as which it was judged, another one if it computed that one's prompt.
+    """
 
     endpoint: str
     replica: str
@@ -227,3 +230,4 @@ class Attempt:
     provider_code: str = ""
     call_id: str | None = None
     retried_unknown: bool = False
+    judged: str = ""

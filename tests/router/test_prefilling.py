@@ -11,8 +11,6 @@ from pathlib import Path
 import pytest
 
 from regions.health import Sign
-from router.audit.entry import Entry
-from router.audit.errors import LogUnavailable
 from router.audit.layout import Folder
 from router.audit.verify import verify
 from router.load import Held
@@ -20,7 +18,7 @@ from router.prefilling import KEEP
 from router.replay import Replayer
 from router.transport.messages import OutboundRequest
 from router.vetoes import Vetoes
-from tests.cases.built import BASELINE, MAIN, Files, built, entries, outcomes
+from tests.cases.built import BASELINE, Files, built, entries, outcomes
 from tests.router.scripted import (
     DONE,
     JSON,
@@ -313,43 +311,6 @@ async def test_nothing_is_left_held_however_it_ends(tmp_path: Path) -> None:
         exchange.leave()
         await asyncio.wait_for(task, 2)
         assert inflight.keys == ()
-
-
-@pytest.mark.parametrize("veto", [False, True])
-async def test_a_second_half_that_is_not_asked_after_all_is_not_held(
-    tmp_path: Path, veto: bool
-) -> None:
-    """Its entry can't be written, or it is vetoed meanwhile: its place is given back."""
-    wrong = lambda number: failure(500)  # noqa: E731
-    async with world(tmp_path, pre1=wrong, pre2=wrong) as made:
-        log, vetoes = made.router.live.log, made.router.live.vetoes
-        record = log.record
-
-        async def fails(entry: Entry) -> object:
-            if entry.kind == "attempt" and not veto:
-                raise LogUnavailable("full")
-            if entry.kind == "attempt":
-                vetoes.put("quarantine", Vetoes(endpoints={"pre": "found elsewhere"}))
-            return await record(entry)
-
-        log.record = fails  # type: ignore[method-assign, assignment]
-        assert (await ask(made)).code == ("ok" if veto else "log_unavailable")
-        hosts = [said(one)[0][:3] for one in made.transport.sent]
-        assert hosts == (["pre", "fra"] if veto else ["pre"])
-        assert made.router.live.inflight.keys == ()
-
-
-@pytest.mark.parametrize("most", [1, 2, 3])
-async def test_the_last_attempt_is_kept_for_the_answer(tmp_path: Path, most: int) -> None:
-    """A half that is down costs no request its answer, however few attempts there may be."""
-    main = MAIN.replace("attempts: 8", f"attempts: {most}")
-    down = lambda number: failure(500)  # noqa: E731
-    files = Files(main, baseline())
-    async with built(tmp_path, script(pre1=down, pre2=down), files) as made:
-        assert (await ask(made)).code == "ok"
-        hosts = [said(one)[0][:3] for one in made.transport.sent]
-    assert hosts == ["pre"] * (most - 1) + ["fra"]
-    sound(tmp_path)
 
 
 async def test_both_pools_are_balanced_by_what_they_do(tmp_path: Path) -> None:
