@@ -113,8 +113,10 @@ def _named(folder: Path, record: str) -> list[Shown]:
     except NotInLog as error:
         raise UsageError(str(error)) from error
     if not found:
+        gone = "; the lines of some segments were released, see `audit restore`"
         raise UsageError(
             f"`{record}` is no request in `{folder}`: give LOG/INDEX, as eu-1/1042, or a request id"
+            f"{gone if Folder(folder).released else ''}"
         )
     return found
 

@@ -22,6 +22,7 @@ from router.cli import (
 )
 from router.cli.audit_keys import public_key
 from router.cli.audit_shown import print_entries, usage
+from router.cli.audit_source import say_released
 from router.cli.failing import failing
 from router.cli.shown import json_option, print_json, print_table
 
@@ -124,6 +125,8 @@ def show(
     """  # noqa: D301
     from router.audit.commands import run_show
 
+    if record is None:
+        say_released(folder)
     found = run_show(folder, log=log, request_id=request_id, kind=kind, record=record)
     print_entries(str(folder), found, as_json)
 

@@ -10,7 +10,7 @@ from typing import BinaryIO
 import click
 
 from router.cli.audit_shown import usage, writing
-from router.cli.audit_source import progress
+from router.cli.audit_source import progress, say_released
 from router.cli.failing import failing
 
 _SHAPES = ("parquet", "ocsf", "cef", "otel", "bundle")
@@ -45,12 +45,14 @@ def export(source: Path, target: Path, shape: str, tenant: str | None, log: str 
     if shape == "bundle":
         if tenant is None:
             raise click.UsageError("`--format bundle` needs `--tenant NAME`: it is one tenant's")
+        say_released(source)
         what = _bundle(source, target, tenant, log)
     elif log is not None:
         raise click.UsageError("`--log` is for `--format bundle`")
     elif shape == "parquet":
         what = _requests(source, target, tenant)
     else:
+        say_released(source)
         what = f"{_events(source, target, shape, tenant)} events"
     click.echo(f"audit export: {what} in {target}")
 

@@ -70,15 +70,22 @@ def progress(source: Path) -> Iterator[Progress]:
     from router.audit.layout import Folder
     from router.audit.rows import size
 
-    folder = Folder(source)
-    if folder.released:
+    say_released(source, "asked as `s3://BUCKET/PREFIX`")
+    with _bar("reading segments", size(Folder(source)) or None) as told:
+        yield told
+
+
+def say_released(source: Path, how: str = "brought back by `audit restore`") -> None:
+    """Say on standard error what a folder no longer holds, if anything."""
+    from router.audit.layout import Folder
+
+    count = Folder(source).released
+    if count:
         click.echo(
-            f"note: the lines of {folder.released} segments were released: older requests are in "
-            "the bucket they were sealed in, asked as `s3://BUCKET/PREFIX`",
+            f"note: the lines of {count} segments were released: older requests are in the bucket "
+            f"they were sealed in, {how}",
             err=True,
         )
-    with _bar("reading segments", size(folder) or None) as told:
-        yield told
 
 
 @contextmanager

@@ -20,7 +20,8 @@ from urllib.parse import urlsplit
 
 from regions.model import Endpoint
 from router.audit.bodies import Body, attempts_in, object_in, text_in, texts_in
-from router.audit.layout import Folder, LogFolder
+from router.audit.layout import Folder, LogFolder, first_line
+from router.audit.lines import SegmentLine, parse_line
 from router.audit.reading import LogReader, Shown
 from router.reconcile.model import Facts, Sent, Where
 from router.replayed import WorldMissing, world
@@ -33,6 +34,16 @@ LONGEST: Final = 3_600_000_000
 
 Progress = Callable[[int], object]
 FactsOf = Callable[[Folder, str], Mapping[str, Facts]]
+
+
+def whole_since(folder: Folder) -> int:
+    """Since when (µs) every attempt is in these logs; 0: always. Lines that were released are not
+    here, and a request that was decided in them may have run for as long as any can."""
+    oldest = [(log.hashed()[0], *log.segments()[:1]) for log in map(folder.log, folder.log_ids())
+              if log.hashed()]  # fmt: skip
+    lines = [parse_line(first_line(here)) for first, *left in oldest for here in left
+             if first != here]  # fmt: skip
+    return max((one.time + LONGEST for one in lines if isinstance(one, SegmentLine)), default=0)
 
 
 @dataclass(slots=True)

@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
@@ -34,7 +35,7 @@ from router.reconcile.model import (
     Source,
     Where,
 )
-from router.reconcile.ours import FactsOf, Ours, facts_of
+from router.reconcile.ours import FactsOf, Ours, facts_of, whole_since
 from router.reconcile.pairing import Pairing
 from router.reconcile.reading import Fault, files
 from router.reconcile.store import BY_TIME, Store
@@ -111,6 +112,14 @@ def reconcile(asked: Asked, progress: Progress = lambda _what, _bytes: None) -> 
     """
     if not Folder(asked.folder).log_ids():
         raise UsageError(f"`{asked.folder}` holds no log")
+    since = whole_since(Folder(asked.folder))
+    if (asked.since or 0) < since:
+        # What was released would be missed, and its calls taken for ones that bypassed the router.
+        raise UsageError(
+            f"lines of `{asked.folder}` were released, and what is here is whole from "
+            f"{datetime.fromtimestamp(since / 1e6, UTC):%Y-%m-%dT%H:%M:%SZ} on: give a `--period` "
+            "after that, or a folder that `audit restore` brings back"
+        )
     for path in (one for paths in asked.given.values() for one in paths):
         if not path.exists():
             raise UsageError(f"`{path}` is not there")

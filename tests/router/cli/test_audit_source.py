@@ -7,6 +7,7 @@ import json
 import pytest
 
 from router.audit.layout import Folder
+from router.audit.reading import LogReader
 from tests.router.audit.logbox import LogBox
 from tests.router.audit.shelf import Shelf
 from tests.router.cli.conftest import Domicile
@@ -33,6 +34,24 @@ def test_a_folder_says_what_is_no_longer_in_it(
     after = domicile(*words)
     assert "the lines of 1 segments were released" in after.err
     assert 0 < len(after.out.splitlines()) < len(before.out.splitlines())
+
+
+def test_every_reader_of_a_folder_says_what_is_no_longer_in_it(
+    domicile: Domicile, box: LogBox, shelf: Shelf
+) -> None:
+    first, second, *_ = Folder(box.folder).log("eu-1").segments()
+    gone, *_ = [one.id for one in LogReader(Folder(box.folder).log("eu-1")).of(first) if one.id]
+    to = box.root / "events"
+    calls = (("show", box.folder), ("export", box.folder, to, "--format", "ocsf"))
+    assert all("released" not in domicile("audit", *words).err for words in calls)
+    first.path.unlink()
+    for words in calls:
+        assert "brought back by `audit restore`" in domicile("audit", *words).err
+    missed = domicile("audit", "prove", box.folder, gone)
+    assert missed.code == 2
+    assert "were released, see `audit restore`" in missed.err
+    assert "released" not in domicile("audit", "show", box.folder, "--record",
+                                      f"eu-1/{second.first + 1}").err  # fmt: skip
 
 
 @pytest.mark.parametrize(

@@ -8,9 +8,11 @@ import pytest
 from regions.model import Endpoint
 from router.audit.entry import Entry, Interned, Json
 from router.audit.layout import Folder
+from router.audit.reading import LogReader
 from router.reconcile.model import Facts, Sent
-from router.reconcile.ours import LONGEST, Ours, facts, facts_of
+from router.reconcile.ours import LONGEST, Ours, facts, facts_of, whole_since
 from router.replayed import WorldMissing
+from tests.router.audit import sealable
 from tests.router.audit.logbox import LogBox
 from tests.router.reconcile.made import ALLOWED, SONNET
 from tests.router.reconcile.made import facts as made_facts
@@ -65,6 +67,16 @@ async def test_a_canary_is_an_attempt_where_its_endpoint_may_run(box: LogBox) ->
     assert sent.allowed == sent.footprint == {"aws:eu-west-1"}
     assert sent.ended - sent.began == 7
     assert known.kind == "bedrock"
+
+
+async def test_since_when_a_log_is_whole(box: LogBox) -> None:
+    assert whole_since(Folder(box.folder)) == 0
+    await sealable.fill(box)
+    assert whole_since(Folder(box.folder)) == 0
+    first, *_ = Folder(box.folder).log("eu-1").segments()
+    newest = max(one.time for one in LogReader(Folder(box.folder).log("eu-1")).of(first))
+    first.path.unlink()
+    assert whole_since(Folder(box.folder)) == newest + LONGEST
 
 
 async def test_an_outcome_s_attempts(box: LogBox) -> None:

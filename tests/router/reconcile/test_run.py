@@ -11,9 +11,12 @@ from random import Random
 import pytest
 
 from router.audit.commands import UsageError
+from router.audit.layout import Folder
 from router.reconcile.model import Kind, Result, Source
+from router.reconcile.ours import whole_since
 from router.reconcile.run import KEPT, Asked, reconcile, sizes
-from tests.router.audit.logbox import START
+from tests.router.audit import sealable
+from tests.router.audit.logbox import START, LogBox
 from tests.router.reconcile import planted
 from tests.router.reconcile.made import (
     FRA,
@@ -203,3 +206,17 @@ def test_sizes_are_of_all_files(tmp_path: Path) -> None:
     (tmp_path / "a.json").write_bytes(b"x" * 10)
     (tmp_path / "notes.txt").write_bytes(b"x" * 5)
     assert sizes({Source.CLOUDTRAIL: [tmp_path], Source.AZURE: [tmp_path / "notes.txt"]}) == 15
+
+
+async def test_calls_of_released_lines_are_not_taken_for_bypasses(tmp_path: Path) -> None:
+    box = LogBox(tmp_path)
+    await sealable.fill(box)
+    first, *_ = Folder(box.folder).log("eu-1").segments()
+    first.path.unlink()
+    (tmp_path / "trail").mkdir()
+    with pytest.raises(UsageError, match=r"were released.*`--period`"):
+        run(box.folder, tmp_path / "trail")
+    since = whole_since(Folder(box.folder))
+    with pytest.raises(UsageError, match="were released"):
+        run(box.folder, tmp_path / "trail", since=since - 1)
+    assert run(box.folder, tmp_path / "trail", since=since, until=since + 1).findings == []
