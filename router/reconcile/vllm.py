@@ -27,7 +27,12 @@ PROBE: Final = "probe"
 _RECEIVED: Final = re.compile(rb"Received request ([A-Za-z0-9_.-]{1,200}):?[ .]")
 _ACCESS: Final = re.compile(rb'"POST (/[^ "?]*)(?:\?[^ "]*)? HTTP/[0-9.]+" ([0-9]{3})')
 _STAMP: Final = re.compile(rb"\b(\d\d)-(\d\d) (\d\d:\d\d:\d\d)\b")
-_OURS: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_OURS: Final = re.compile(
+    r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
+    r"|(?<![0-9a-z])[0-9a-v]{9}[159dhlpt][o-v][0-9a-v][13579bdfhjlnprtv][0-9a-f][0-9a-v]{11}"
+    r"[048cgkos](?![0-9a-z])"
+)
+"""A UUID, or one of version 7 in the 26 letters of base 32 that `router.app.new_id` writes."""
 _PATHS: Final = (
     "/completions", "/responses", "/messages", "/embeddings", "/generate", "/invocations",
     "/pooling", "/classify", "/score", "/rerank", "/transcriptions", "/translations",

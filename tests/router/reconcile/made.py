@@ -22,6 +22,7 @@ from cryptography.hazmat.primitives.asymmetric.padding import PKCS1v15
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey, generate_private_key
 from cryptography.hazmat.primitives.hashes import SHA256
 
+from router.app import Clocks, new_id
 from router.audit.entry import Entry, Interned, Json
 from router.audit.layout import Folder
 from router.reconcile.digests import Keys
@@ -123,7 +124,8 @@ class Traffic:
         if self.random.random() < 0.2:
             failed.append(self._failed(at))
         last = self.attempt(at + len(failed))
-        return Request(str(self.uuid()), [*failed, last])
+        id_ = new_id(Clocks(lambda: at, lambda: at, self.random.randbytes))
+        return Request(id_, [*failed, last])
 
     def attempt(self, at: float, made: Made | None = None) -> Asked:
         """One that is answered."""

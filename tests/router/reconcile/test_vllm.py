@@ -2,9 +2,11 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from random import Random
 
 import pytest
 
+from router.app import Clocks, new_id
 from router.reconcile.model import UNKNOWN_TIME, Call
 from router.reconcile.times import instant
 from router.reconcile.vllm import calls, ours
@@ -68,6 +70,19 @@ def test_names_of_requests() -> None:
     assert ours("chatcmpl-2f958238775949b7b02fb311fd07b471") == ""
     assert ours("chatcmpl-probe") == "probe"
     assert ours("chatcmpl-probed") == ""
+
+
+def test_every_id_that_this_router_gives_is_known_again() -> None:
+    random = Random(4)
+    for _ in range(500):
+        clocks = Clocks(lambda: random.uniform(0, 2**37), lambda: 0.0, random.randbytes)
+        own = new_id(clocks)
+        assert ours(f"chatcmpl-{own}") == own
+        assert ours(f"cmpl-{own}-0") == own
+        assert ours(f"{own}x") == ours(f"x{own}") == ours(own[:-1]) == ours(own.upper()) == ""
+    strangers = ("".join(random.choices("0123456789abcdefghijklmnopqrstuv", k=26))
+                 for _ in range(500))  # fmt: skip
+    assert sum(ours(one) != "" for one in strangers) < 10, "eight of its bits are fixed"
 
 
 def test_stamps_that_are_none(tmp_path: Path) -> None:
