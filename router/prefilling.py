@@ -124,6 +124,8 @@ class Prefills:
         name, last = candidacy.endpoint.name, run.failures[-1] if run.failures else None
         if run.moved is None or run.moved[0] != name or last is None or last.status is None:
             return False
+        if last.load:
+            return False  # it has too much to do, with a cache or without
         run.moved = None
         run.whole |= {name}
         return by.may_go_on(run)

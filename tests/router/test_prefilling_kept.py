@@ -93,3 +93,20 @@ async def test_the_last_attempt_is_kept_for_the_answer(tmp_path: Path, most: int
         hosts = [said(one)[0][:3] for one in made.transport.sent]
     assert hosts == ["pre"] * (most - 1) + ["fra"]
     sound(tmp_path)
+
+
+@pytest.mark.parametrize("replicas", ['"http://fra1"', '"http://fra1", "http://fra2"'])
+async def test_a_replica_that_has_too_much_to_do_is_not_asked_again_at_once(
+    tmp_path: Path, replicas: str
+) -> None:
+    files = Files(baseline=baseline(decode=replicas))
+    busy = lambda number: failure(429)  # noqa: E731
+    async with built(tmp_path, script(fra1=busy, fra2=busy), files) as made:
+        done = await ask(made)
+        hosts = [said(one)[0] for one in made.transport.sent]
+    assert done.code == "upstream_unavailable"
+    assert hosts[0].startswith("pre")
+    assert sorted(hosts[1:]) == sorted(
+        replicas.replace('"http://', "").replace('"', "").split(", ")
+    )
+    sound(tmp_path)
