@@ -70,6 +70,10 @@ def _facts(view: View) -> Iterator[tuple[str, Cell]]:
         yield "lines not here, and in no figure", absent
     for family, words in sections.WORDS.items():
         yield f"requests {words}", view.total(family)
+    small = [words for family, words in sections.WORDS.items()
+             if any(row.count is None for row in view.of(family))]  # fmt: skip
+    if small:
+        yield "in none of these numbers", f"groups too small to tell: {', '.join(small)}"
     counted = view.full(*sections.WORDS)
     if any(log.anchored is not None for log in made.verdict.logs):
         above = _part(((one.count - one.covered, one.count) for one in counted), made.least)

@@ -35,6 +35,14 @@ async def test_json_has_numbers_as_numbers(plain: LogBox) -> None:
     assert sections[0]["tables"][0]["rows"][0]["evidence"] == "E1"
 
 
+async def test_a_zero_on_top_does_not_hide_a_small_group(plain: LogBox) -> None:
+    await filled(plain, [Did()] * 5 + [Did(code="no_endpoint_inside_boundary")])
+    top = facts(report(plain, least=5))
+    assert (top["requests answered"], top["requests refused"]) == (5, 0)
+    assert top["in none of these numbers"] == "groups too small to tell: refused"
+    assert "in none of these numbers" not in facts(report(plain, least=1))
+
+
 async def test_a_tenants_own_report_tells_each_request(plain: LogBox) -> None:
     await filled(plain, [Did(), Did("shop")])
     found = report(plain, tenant="clinic")
