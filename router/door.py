@@ -10,6 +10,7 @@ from typing import Final
 
 import httptools
 import orjson
+from uvicorn._types import ASGI3Application
 from uvicorn.protocols.http.httptools_impl import (
     STATUS_LINE,
     HttpToolsProtocol,
@@ -42,6 +43,20 @@ class Door(HttpToolsProtocol):
     _in_head = False
     _in_body = False
     _too_large = False
+    _running: RequestResponseCycle | None = None
+
+    def _start_asgi_task(self, cycle: RequestResponseCycle, app: ASGI3Application) -> None:
+        self._running = cycle
+        super()._start_asgi_task(cycle, app)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """The client has left. uvicorn tells the newest request alone; the one that is being
+        answered may be another, before it."""
+        super().connection_lost(exc)
+        running = self._running
+        if running is not None and not (running.response_complete or running.disconnected):
+            running.disconnected = True
+            running.message_event.set()
 
     def data_received(self, data: bytes) -> None:
         """Bytes came. A parser that reports nothing for long is holding an endless element."""

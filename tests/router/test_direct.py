@@ -181,6 +181,29 @@ async def test_a_client_that_leaves_before_the_answer(kind: str) -> None:
         await asyncio.wait_for(left.wait(), 2)
 
 
+async def test_a_client_that_leaves_a_stream_with_more_requests_behind_it(kind: str) -> None:
+    """Who is being answered hears of it, not only who came last."""
+    told, began = asyncio.Event(), list[int]()
+
+    async def route(exchange: Exchange) -> None:
+        began.append(len(began))
+        await exchange.body(1000)
+        exchange.on_gone(told.set)
+        await exchange.start(200, [(b"content-type", b"text/event-stream")])
+        while not exchange.gone:
+            await exchange.write(b"more")
+            await asyncio.sleep(0.01)
+
+    async with serving(route, kind) as port:
+        _, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write((HEAD + b"content-length: 0\r\n\r\n") * 2)
+        await asyncio.sleep(0.1)
+        writer.transport.abort()
+        await asyncio.wait_for(told.wait(), 5)
+        await asyncio.sleep(0.05)
+    assert began == [0]
+
+
 async def test_a_client_that_leaves_within_its_body(kind: str) -> None:
     left = asyncio.Event()
 
