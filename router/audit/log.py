@@ -79,7 +79,7 @@ class AuditLog:
         folder = self._folder.log(settings.log_id)
         self._reader = LogReader(folder)
         self.openings = Openings(folder.openings, disk, entropy, settings.key_period)
-        self._writer = Writer(folder, disk, state.frontier, state.segment)
+        self._writer = Writer(folder, disk, state.frontier, state.segment, state.segment_bytes)
         self._snapshots: set[str] = set()
         self._intake = Intake(
             settings.log_id,

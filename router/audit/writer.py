@@ -58,10 +58,14 @@ class Written:
 
 
 class Writer:
-    """Owns the open segment and the tree. Used by one thread at a time."""
+    """Owns the open segment and the tree. Used by one thread at a time.
+
+    `segment` is the first line of the segment to go on with, and `size` its bytes, as they were
+    when the tree was read. Raises LogUnavailable: it has others by now.
+    """
 
     def __init__(
-        self, folder: LogFolder, disk: Disk, frontier: Frontier, segment: int | None
+        self, folder: LogFolder, disk: Disk, frontier: Frontier, segment: int | None, size: int = 0
     ) -> None:
         self._folder = folder
         self._disk = disk
@@ -70,7 +74,7 @@ class Writer:
         self._files: tuple[int, int] | None = None
         self._end = 0
         if segment is not None:
-            self._open(segment)
+            self._open(segment, size)
 
     @property
     def size(self) -> int:
@@ -115,7 +119,7 @@ class Writer:
         if found != self._end:
             raise LogUnavailable(
                 f"another process writes `{self._folder.path}`: its segment has {found} bytes "
-                f"where this one wrote {self._end}; let one write, then run `audit verify`"
+                f"where this one knows of {self._end}; let one write, then run `audit verify`"
             )
 
     def _publish(self, head: Checkpoint, sidecar: int) -> None:
@@ -132,12 +136,17 @@ class Writer:
         if self._files is not None:
             self._disk.sync(self._files[1])
         self._shut()
-        self._open(first)
+        self._open(first, 0)
 
-    def _open(self, first: int) -> None:
+    def _open(self, first: int, size: int) -> None:
         segment = self._folder.segment(first)
         self._files = (self._disk.open(segment.path), self._disk.open(segment.leaves))
-        self._end = self._disk.size(self._files[0])
+        self._end = size
+        try:
+            self._alone(self._files[0], 0)
+        except LogUnavailable:
+            self._shut()
+            raise
 
     def _shut(self) -> None:
         for fd in self._descriptors():

@@ -60,7 +60,8 @@ def test_two_writers_of_one_log_end_both(box: LogBox) -> None:
     """Whatever became of the lock: what one wrote is told by the file's size to the other."""
     one = writer(box, QuickDisk())
     one.write(Batch(LINES[:3], START), signer(box))
-    other = Writer(LogFolder(box.folder / "eu-1"), QuickDisk(), Frontier(), 0)
+    known = len(segment(box, 0))
+    other = Writer(LogFolder(box.folder / "eu-1"), QuickDisk(), Frontier(), 0, known)
     other.write(Batch(LINES[3:4]), signer(box))
     before = segment(box, 0)
     for each in (one, other):
@@ -70,6 +71,27 @@ def test_two_writers_of_one_log_end_both(box: LogBox) -> None:
             each.write(Batch(LINES[5:6]), signer(box))
     assert segment(box, 0).startswith(before)
     assert not (box.folder / "eu-1" / "checkpoint").exists(), "nothing of it is signed"
+
+
+def test_what_another_wrote_while_the_tree_was_read_is_not_gone_over(box: LogBox) -> None:
+    """Its lines are in the file and not in this one's tree: the next head would be a wrong one."""
+    one = writer(box, QuickDisk())
+    one.write(Batch(LINES[:3], START), signer(box))
+    read = len(segment(box, 0))
+    one.write(Batch(LINES[3:4]), signer(box))
+    with pytest.raises(LogUnavailable, match="another process writes"):
+        Writer(LogFolder(box.folder / "eu-1"), QuickDisk(), Frontier(), 0, read)
+    one.write(Batch(LINES[4:5]), signer(box))
+    one.close()
+
+
+def test_a_segment_that_another_began_is_not_gone_on_with(box: LogBox) -> None:
+    one, other = writer(box, QuickDisk()), writer(box, QuickDisk())
+    one.write(Batch(LINES[:3], START), signer(box))
+    with pytest.raises(LogUnavailable, match="another process writes"):
+        other.write(Batch(LINES[:1], START), signer(box))
+    one.write(Batch(LINES[3:4]), signer(box))
+    one.close()
 
 
 def test_lines_are_synced_before_anything_is_signed_or_told(box: LogBox) -> None:
