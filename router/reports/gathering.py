@@ -33,6 +33,7 @@ from router.reports.told import event, readable
 
 MOST_EVENTS: Final = 500
 _MOST_KEPT: Final = 20_000
+_PREFILLED: Final = "prefilled"
 _EVENTS: Final = frozenset({"snapshot", "drift", "veto", "key", "administration", "recovery"})
 
 
@@ -143,10 +144,10 @@ class Gatherer:
             tally.routers[text_in(router, "id"), region, ", ".join(countries)] += 1
         self._rules(tally, request)
         attempts = attempts_in(ended)
-        failed = [one for one in attempts if one.get("result") != "ok"]
+        failed = [one for one in attempts if not (one.get("result") == "ok" or _half(one, ended))]
         if failed:
             self._failed(tally, request, failed)
-        tally.moved += len(attempts) > 1 and "ran" in ended
+        tally.moved += bool(failed) and "ran" in ended
         endpoint = text_in(ended, "endpoint")
         if endpoint:
             tally.endpoints.add(endpoint)
@@ -311,3 +312,11 @@ def _family(request: Request) -> Family:
     if request.outcome == "open" and not request.ended:
         return "open"
     return "processed" if "ran" in request.ended else "unanswered"
+
+
+def _half(attempt: Body, ended: Body) -> bool:
+    """Whether an attempt computed the prompt for an answer that names its places too: one of the
+    two steps of that answer, and no failure."""
+    places = texts_in(object_in(ended, "ran"), "process")
+    mine = texts_in(object_in(attempt, "ran"), "process")
+    return attempt.get("result") == _PREFILLED and bool(mine) and set(mine) <= set(places)

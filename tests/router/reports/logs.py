@@ -10,6 +10,7 @@ from router.audit.entry import Entry, Interned, Json
 from router.audit.log import AuditLog
 from router.audit.receipt import Receipt
 from router.cli.init import CONFIG
+from router.recipients import SELF
 from router.snapshot import Snapshot
 from tests.router.audit.logbox import LogBox
 from tests.router.folders import write
@@ -70,12 +71,16 @@ def snapshot(root: Path) -> Snapshot:
 
 @dataclass(frozen=True, slots=True)
 class Did:
-    """One request: `endpoint` answered after those in `failed`; empty: nobody did."""
+    """One request: `endpoint` answered after those in `failed`; empty: nobody did.
+
+    `prefilled`: where another endpoint ran that computed its prompt first.
+    """
 
     tenant: str = "clinic"
     data_class: str = "internal"
     endpoint: str = "fra"
     failed: tuple[str, ...] = ()
+    prefilled: tuple[str, ...] = ()
     code: str = ""
     told: str = ""
     status: str = "ok"
@@ -115,7 +120,10 @@ class Scribbler:
             await self.log.record(entry)
             return
         plan: list[Json] = [*did.failed, *([did.endpoint] if did.endpoint else [])]
-        entry = Entry("decision", id_, now, {"plan": plan, **allowed}, common)
+        told: dict[str, Json] = {"plan": plan, **allowed}
+        if did.prefilled:
+            told["prefill"] = {"fra": "pre"}
+        entry = Entry("decision", id_, now, told, common)
         self.receipts.append((await self.log.commit(entry, None)).receipt)
         if did.status != "open":
             await self.log.record(self.outcome(did, id_, now))
@@ -147,6 +155,9 @@ class Scribbler:
         attempts: list[Json] = [
             {"endpoint": one, "result": "unavailable", "ms": 3, "status": 503} for one in did.failed
         ]
+        if did.prefilled:
+            there: Json = {"process": list(did.prefilled), "recipients": [SELF]}
+            attempts.append({"endpoint": "pre", "result": "prefilled", "ms": 3, "ran": there})
         if did.endpoint:
             attempts.append({"endpoint": did.endpoint, "result": "ok", "ms": 40})
         body: dict[str, Json] = {"status": did.status, "attempts": attempts, "millis": 40}

@@ -101,6 +101,23 @@ def test_failed_attempts_name_the_places_they_may_have_reached(box: LogBox) -> N
     assert sum(tally.moved for tally in found.groups.values()) == 1
 
 
+async def test_a_prompt_computed_where_its_answer_says_is_no_failure(plain: LogBox) -> None:
+    """The places of an answer in two steps are those of both. A prompt that was computed and not
+    used, or elsewhere, is told."""
+    made = await opened(plain)
+    await made.all([
+        Did(prefilled=("self:fra1",)), Did(prefilled=("self:par1",)),
+        Did(endpoint="", prefilled=("self:fra1",), status="gone"),
+    ])  # fmt: skip
+    await made.log.tick()
+    found = gathered(plain, Scope(DAY))
+    told = [one for tally in found.groups.values() for one in tally.failed.elements()]
+    assert sorted((one.endpoint, one.result, one.places) for one in told) == [
+        ("pre", "prefilled", ("self:fra1",)), ("pre", "prefilled", ("self:par1",)),
+    ]  # fmt: skip
+    assert sum(tally.moved for tally in found.groups.values()) == 1
+
+
 def test_trials_are_judged_by_the_places_used(box: LogBox) -> None:
     found = gathered(box, Scope(DAY))
     trials = [one for tally in found.groups.values() for one in tally.trials.elements()]
