@@ -34,13 +34,16 @@ def grown(old, root, new, proof):
 def verify(growth, key):
     """Log, older size and newer size, proved."""
     require(growth["format"] == "domicile-growth/1", "another format")
-    log = growth["new"].split("\n")[0]
+    log, proof = growth["new"].split("\n")[0], growth["proof"]
+    require(
+        proof == [bytes.fromhex(step).hex() for step in proof], "the proof is no list of hashes"
+    )
     old, before, _ = open_checkpoint(growth["old"], log, key)
     new, after, _ = open_checkpoint(growth["new"], log, key)
-    require(0 < old <= new, "these are not an older and a newer checkpoint")
-    require(old < new or not growth["proof"], "the proof is too long")
-    root = grown(old, before, new, growth["proof"]) if old < new else before
-    require(root == after, "the newer log does not begin with the older one")
+    require(0 <= old <= new, "these are not an older and a newer checkpoint")
+    require(0 < old < new or not proof, "the proof is too long")
+    root = grown(old, before, new, proof) if 0 < old < new else before
+    require(root == (after if old else sha256(b"").digest()), "the newer log begins otherwise")
     return {"log": log, "old": old, "new": new}
 
 

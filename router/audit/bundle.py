@@ -136,10 +136,14 @@ def _read_line(item: Mapping[str, object]) -> ProvedLine:
     index, line, path = item["index"], item["line"], item["path"]
     if type(index) is not int or not isinstance(line, str) or not isinstance(path, list):
         raise ProofRefused("a line has an index, a text and a path")
+    return ProvedLine(index, line.encode(), _steps(path))
+
+
+def _steps(path: list[str]) -> list[bytes]:
     steps = [bytes.fromhex(step) for step in path]
     if [step.hex() for step in steps] != path:
-        raise ProofRefused(f"the path of line {index} is no list of hashes")
-    return ProvedLine(index, line.encode(), steps)
+        raise ValueError("a path is a list of hashes, in lower case")
+    return steps
 
 
 def verify_bundle(data: bytes, keys: Iterable[PublicKey]) -> list[Shown]:
@@ -209,7 +213,7 @@ def verify_growth(data: bytes, keys: Sequence[PublicKey]) -> tuple[Checkpoint, C
     try:
         value = orjson.loads(data)
         old, new = parse_checkpoint(value["old"]), parse_checkpoint(value["new"])
-        proof = [bytes.fromhex(step) for step in value["proof"]]
+        proof = _steps(value["proof"])
         stated = value["format"]
     except (ValueError, KeyError, TypeError, AttributeError, NoteInvalid) as error:
         raise ProofRefused(f"the growth proof can't be read: {error}") from error

@@ -159,6 +159,10 @@ def test_growth_between_any_two_checkpoints(folder: LogFolder, box: LogBox) -> N
         verify_growth(prove_growth(folder, wrong, heads[-1]), [box.key, forked.public])
     with pytest.raises(ProofRefused, match="no known key"):
         verify_growth(prove_growth(folder, wrong, heads[-1]), [box.key])
+    good = orjson.loads(prove_growth(folder, heads[0], heads[-1]))
+    for proof in (False, [], [one.upper() for one in good["proof"]], [*good["proof"], "00" * 32]):
+        with pytest.raises(ProofRefused):
+            verify_growth(orjson.dumps({**good, "proof": proof}), [box.key])
     for data in (b"", b"[]", b"{}", b'{"format":1}'):
         with pytest.raises(ProofRefused):
             verify_growth(data, [box.key])
