@@ -93,6 +93,9 @@ class Sink(Prompt):
     def on_gone(self, callback: Callable[[], None] | None) -> Callable[[], None] | None:
         return callback
 
+    def here(self, limit: int) -> bytes | None:
+        return None
+
     def answer(self, status: int, head: Lines, body: bytes) -> bool:
         return True
 

@@ -6,10 +6,12 @@ all the same.
 
 from __future__ import annotations
 
+import asyncio
 from typing import Final
 
 from router.config_types import duration
 from router.errors import RequestError
+from router.exchange import Exchange, Prompt
 
 HEADER: Final = b"x-domicile-deadline"
 
@@ -31,3 +33,20 @@ def seconds_for(said: bytes | None, most: float) -> float:
         message = f"`{name}` must be a time above 0 with its unit, as `30s` or `500ms`"
         raise RequestError("invalid_header", message, param=name)
     return min(asked, most)
+
+
+async def whole_body(exchange: Exchange, limit: int, until: float) -> bytes:
+    """The request's body; `until` is the request's deadline on the loop's clock.
+
+    Raises:
+        RequestError: it is above `limit` bytes, or its client takes too long to send it.
+        ClientGone: it left.
+    """
+    if isinstance(exchange, Prompt) and (here := exchange.here(limit)) is not None:
+        return here
+    try:
+        async with asyncio.timeout_at(until):
+            return await exchange.body(limit)
+    except TimeoutError:
+        message = "the body did not come whole before the request's deadline; send it faster"
+        raise RequestError("deadline", message) from None

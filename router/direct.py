@@ -143,10 +143,17 @@ class DirectExchange(Prompt):
                 raise _too_large(limit)
             yield part
 
-    async def body(self, limit: int) -> bytes:
-        """See `Exchange`."""
+    def here(self, limit: int) -> bytes | None:
+        """See `Prompt`."""
         if not self.more_body and len(self._parts) == 1 and self._size <= limit:
             return self._parts.pop()
+        return None
+
+    async def body(self, limit: int) -> bytes:
+        """See `Exchange`."""
+        whole = self.here(limit)
+        if whole is not None:
+            return whole
         parts = [part async for part in self.chunks(limit)]
         return parts[0] if len(parts) == 1 else b"".join(parts)
 
@@ -262,6 +269,12 @@ class Direct(Door):
             self._constant = b"".join([b"%b: %b\r\n" % pair for pair in named])
         return self._constant
 
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """A client is there; it has as long for its first request's head as for a later one's."""
+        super().connection_made(transport)
+        self._idle_since = self.loop.time()
+        self._look_later(self.timeout_keep_alive)
+
     def on_message_begin(self) -> None:
         """A request begins. Its ASGI scope is made when it turns out to need one."""
         self._size = self._fields = self._since = self._wasted = 0
@@ -272,6 +285,7 @@ class Direct(Door):
 
     def on_headers_complete(self) -> None:
         """The head is whole: who answers is known."""
+        self._idle_since = inf
         if not self.parser.should_upgrade():
             path, query, route = self.url, b"", self.inference.route(self.url)
             if route is None:
@@ -304,10 +318,11 @@ class Direct(Door):
             self.flow.pause_reading()
             self.pipeline.appendleft((self.cycle, self.app))
 
-    # One timer a connection, which looks again, in place of one a request.
+    # One timer a connection, which looks again, in place of one a request. Bytes alone don't stop
+    # it, a whole head does: who sends a byte now and then would hold its connection for ever.
 
     def _unset_keepalive_if_required(self) -> None:
-        self._idle_since = inf
+        """Nothing: see above."""
 
     def on_response_complete(self) -> None:
         """An answer has ended: the next request begins, or the wait for one."""
@@ -328,7 +343,7 @@ class Direct(Door):
         )
 
     def timeout_keep_alive_handler(self) -> None:
-        """Close a connection that nothing was asked on for long."""
+        """Close a connection on which no request's head has come whole for long."""
         self.timeout_keep_alive_task = None
         if self.transport.is_closing() or self._idle_since == inf:
             return

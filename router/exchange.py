@@ -113,9 +113,13 @@ class Exchange(Protocol):
 
 
 class Prompt(ABC):
-    """An exchange that also takes bytes at once, without a turn of the event loop."""
+    """An exchange that also gives and takes bytes at once, without a turn of the event loop."""
 
     __slots__ = ()
+
+    @abstractmethod
+    def here(self, limit: int) -> bytes | None:
+        """The body, where it is here already in one piece; else `None`, and see `Exchange.body`."""
 
     @abstractmethod
     def answer(self, status: int, head: Lines, body: bytes) -> bool:

@@ -184,11 +184,13 @@ async def serve(
     environment: Mapping[str, str],
     transport: Transport | None = None,
     workers: int | None = None,
+    begun: Callable[[], None] = lambda: None,
 ) -> None:
     """Serve until SIGTERM or SIGINT, then drain; a second one ends what is still open.
 
     Args:
         workers: instead of the file's `router.workers`. More than one run under a supervisor.
+        begun: called once both addresses are its own.
 
     Raises:
         ConfigError, DocumentErrors, AuditError: it can't start; says why.
@@ -203,7 +205,7 @@ async def serve(
     if count > 1:
         from router.supervisor.supervise import supervise
 
-        await supervise(source, snapshot, settings, count)
+        await supervise(source, snapshot, settings, count, begun)
         return
     await hand_over(settings, snapshot.config.router.id, (settings.log_id,))
     router = await opened(source, snapshot, settings, transport=transport)
@@ -219,6 +221,7 @@ async def serve(
     stop = asyncio.Event()
     with signals(stop, router.hurry, look):
         await serving.start()
+        begun()
         await stop.wait()
         await serving.stop()
 

@@ -18,6 +18,7 @@ from router.audit.errors import AuditError
 from router.audit.log import AuditLog, Committed
 from router.auth import Home, authenticate
 from router.classifying import Suites
+from router.deadlines import whole_body
 from router.dispatch import Dispatched, Dispatcher
 from router.eligible import Filter
 from router.errors import RequestError
@@ -121,7 +122,8 @@ class TwelveSteps:
         try:
             tenant = arrival.snapshot.policy.tenants.get(principal.tenant) if own else None
             lease.reservation = await self.quotas.enter(tenant, arrival.id, seats)
-            raw = await arrival.exchange.body(arrival.snapshot.config.router.limits.body)
+            most = arrival.snapshot.config.router.limits.body
+            raw = await whole_body(arrival.exchange, most, arrival.deadline)
             body = parse(raw)
             asked = arrival.surface.read(body)
             call = examine(arrival.surface.name, body)

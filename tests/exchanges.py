@@ -72,6 +72,9 @@ class FakeExchange:
 class PromptExchange(FakeExchange, Prompt):
     """One that also takes bytes at once."""
 
+    def here(self, limit: int) -> bytes | None:
+        return None
+
     def answer(self, status: int, head: Lines, body: bytes) -> bool:
         self.started, self.status = True, status
         self.headers = [*head.pairs(), (b"content-length", b"%d" % len(body))]

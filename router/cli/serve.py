@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from functools import partial
 
 import click
 
@@ -30,6 +31,6 @@ def command(config: str | None, workers: int | None) -> None:
     from router.server import serve
 
     path = find(config, os.environ)
-    click.echo(f"domicile: serving from {path}", err=True)
-    uvloop.run(serve(path, os.environ, workers=workers))
+    begun = partial(click.echo, f"domicile: serving from {path}", err=True)
+    uvloop.run(serve(path, os.environ, workers=workers, begun=begun))
     sys.exit(0)

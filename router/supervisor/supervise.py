@@ -14,6 +14,7 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import Final
@@ -34,8 +35,14 @@ from router.watch.start import LOOK_AT_FILES
 LISTEN: Final = "listen"
 
 
-async def supervise(source: Source, snapshot: Snapshot, log: LogSettings, count: int) -> None:
-    """Run `count` workers until SIGTERM or SIGINT.
+async def supervise(
+    source: Source,
+    snapshot: Snapshot,
+    log: LogSettings,
+    count: int,
+    begun: Callable[[], None] = lambda: None,
+) -> None:
+    """Run `count` workers until SIGTERM or SIGINT; `begun` is called once the addresses are ours.
 
     Raises:
         ConfigError, AuditError: it can't start, or no worker can be started any more; says why.
@@ -47,6 +54,7 @@ async def supervise(source: Source, snapshot: Snapshot, log: LogSettings, count:
     again = partial(bind, address, LISTEN, shared=True)
     slots = [Slot(n, name, again, again()) for n, name in enumerate(logs, 1)]
     private = bind(config.admin, "admin")
+    begun()
     path = token_path(log.dir, config.id)
     path.parent.mkdir(parents=True, exist_ok=True)
     token = new_token(path, os.urandom)

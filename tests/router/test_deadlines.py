@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from router.deadlines import seconds_for
+from router.deadlines import seconds_for, whole_body
 from router.errors import RequestError
+from tests.exchanges import FakeExchange, PromptExchange
 
 
 @given(st.integers(1, 10**6), st.sampled_from(["ms", "s", "m", "h"]), st.floats(0.001, 3600))
@@ -26,3 +29,23 @@ def test_what_is_no_time_is_refused(said: bytes) -> None:
     with pytest.raises(RequestError, match="x-domicile-deadline") as error:
         seconds_for(said, 7.0)
     assert (error.value.code, error.value.status) == ("invalid_header", 400)
+
+
+async def test_a_body_that_comes_too_slowly_is_refused_at_the_deadline() -> None:
+    class Slow(FakeExchange):
+        async def body(self, limit: int) -> bytes:
+            await asyncio.Event().wait()
+            raise AssertionError
+
+    until = asyncio.get_running_loop().time() + 0.02
+    with pytest.raises(RequestError, match="send it faster") as error:
+        await asyncio.wait_for(whole_body(Slow(), 10, until), 5)
+    assert (error.value.code, error.value.status) == ("deadline", 504)
+
+
+async def test_a_body_that_is_there_is_taken_even_late() -> None:
+    class There(PromptExchange):
+        def here(self, limit: int) -> bytes | None:
+            return b"{}"
+
+    assert await whole_body(There(), 10, 0.0) == b"{}"

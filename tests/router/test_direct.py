@@ -22,7 +22,7 @@ HEAD = b"POST /hot HTTP/1.1\r\nhost: x\r\n"
 
 
 @asynccontextmanager
-async def serving(route: Route, kind: str) -> AsyncIterator[int]:
+async def serving(route: Route, kind: str, patience: int = 75) -> AsyncIterator[int]:
     """A server whose `/hot` is answered by `route`, through one of the adapters."""
 
     async def app(scope: Message, receive: Receive, send: Send) -> None:
@@ -39,7 +39,8 @@ async def serving(route: Route, kind: str) -> AsyncIterator[int]:
     http = direct(Routes()) if kind == "direct" else Door
     found = listening()
     config = uvicorn.Config(app, loop="none", http=http, ws="none", lifespan="off",
-                            log_config=None, access_log=False)  # fmt: skip
+                            log_config=None, access_log=False,
+                            timeout_keep_alive=patience)  # fmt: skip
     server = Listener(config)
     task = asyncio.create_task(server.serve([found]))
     for _ in range(1000):
@@ -286,6 +287,30 @@ async def test_a_route_that_fails_closes_the_connection(kind: str) -> None:
     async with serving(route, kind) as port:
         data = await talk(port, HEAD + b"content-length: 0\r\n\r\n", close=False)
         assert data == b"" or b" 500 " in data.split(b"\r\n")[0]
+
+
+@pytest.mark.parametrize("begun", [b"", b"POST /h", HEAD, b"\r\n"])
+async def test_who_sends_no_whole_head_is_cut_off(begun: bytes) -> None:
+    async with serving(echo, "direct", patience=1) as port:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(begun)
+
+        async def drip() -> None:
+            while True:
+                await asyncio.sleep(0.1)
+                writer.write(begun[-2:])
+
+        dripping = asyncio.create_task(drip()) if begun == b"\r\n" else None
+        assert await asyncio.wait_for(reader.read(), 30) == b""
+        if dripping is not None:
+            dripping.cancel()
+        writer.close()
+
+
+async def test_a_whole_head_has_as_long_as_its_route_lets_it() -> None:
+    async with serving(echo, "direct", patience=1) as port:
+        answer = await talk(port, HEAD + b"content-length: 2\r\n\r\na", b"b", pause=1.3)
+    assert answer.endswith(b"POST /hot  ab")
 
 
 async def test_other_paths_take_the_asgi_way() -> None:
