@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import re
 
-_ASCII = re.compile(rb"[ !#-\[\]-~]+")
-"""The inside of a JSON string that needs no escape, of ASCII only."""
+_ASCII = re.compile(rb"[ !#-\[\]-~]+").fullmatch
+"""Knows the inside of a JSON string that needs no escape, of ASCII only."""
 _KEYS = (b'"content":', b'"text":', b'"reasoning_content":', b'"delta":')
 # A stream whose events have no constant parts is not tried for ever.
 _TRIES = 8
@@ -19,10 +19,13 @@ _TRIES = 8
 class Mould:
     """Learns the constant parts from an event that was read, and knows their like again."""
 
-    __slots__ = ("_after", "_before", "_goes_after", "_goes_before", "_same", "_tries")
+    __slots__ = (
+        "_after", "_before", "_goes_after", "_goes_before", "_same", "_start", "_tail", "_tries",
+    )  # fmt: skip
 
     def __init__(self) -> None:
         self._tries = _TRIES
+        self._start = self._tail = 0
         self._before = b""
         self._after = b""
         self._goes_before = b""
@@ -39,17 +42,19 @@ class Mould:
             if parts is not None and new is not None and parts[1] == new[1]:
                 self._before, _, self._after = parts
                 self._goes_before, _, self._goes_after = new
+                self._start, self._tail = len(self._before), len(self._after)
                 self._same = came == goes
                 return
 
     def cast(self, came: bytes) -> bytes | None:
         """What an event like the learned one is passed on as; None if it must be read."""
-        before, after = self._before, self._after
-        if not before or not came.startswith(before) or not came.endswith(after):
+        start, end = self._start, len(came) - self._tail
+        if not 0 < start < end or not (
+            came.startswith(self._before) and came.endswith(self._after)
+        ):
             return None
-        start, end = len(before), len(came) - len(after)
         # Most texts are ASCII, and are looked at where they stand.
-        if start >= end or not (_ASCII.fullmatch(came, start, end) or _plain(came[start:end])):
+        if not (_ASCII(came, start, end) or _plain(came[start:end])):
             return None
         if self._same:
             return came

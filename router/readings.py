@@ -196,7 +196,9 @@ class SseDecoder:
         self._model = model
         self._drops = drops_usage
         self._scanner = Scanner(limit)
+        self._begun = self._scanner.begun
         self._mould = Mould()
+        self._cast = self._mould.cast
 
     def feed(self, data: bytes) -> list[Frame]:
         """See `Decoder`."""
@@ -207,7 +209,7 @@ class SseDecoder:
 
     def like(self, data: bytes) -> bytes | None:
         """See `Decoder`."""
-        return None if self._scanner.begun else self._mould.cast(data)
+        return None if self._begun else self._cast(data)
 
     def finish(self) -> list[Frame]:
         """See `Decoder`."""
@@ -229,7 +231,7 @@ class SseDecoder:
         return frames
 
     def _frame(self, event: Event) -> Frame | None:
-        cast = self._mould.cast(event.raw)
+        cast = self._cast(event.raw)
         if cast is not None:
             return Frame(cast, content=True)
         try:

@@ -44,7 +44,7 @@ class Scanner:
 
     @property
     def begun(self) -> bytearray:
-        """The start of an event that waits for its end; empty for none."""
+        """The start of an event that waits for its end, empty for none; always the same object."""
         return self._pending
 
     def feed(self, data: bytes) -> list[Event]:

@@ -154,7 +154,7 @@ class HttpTransport:
         for reply in tuple(self._live):
             if reply.expires <= now:
                 reply.expire()
-            else:
+            if not reply.done:
                 soonest = min(soonest, reply.expires)
         for pool in self._pools.values():
             soonest = min(soonest, pool.expire(now))

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import enum
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Protocol, runtime_checkable
+from typing import Protocol
 from urllib.parse import urlsplit
 
 from router.frozen import frozen
@@ -220,17 +221,18 @@ class OutboundResponse(Protocol):
         ...
 
 
-@runtime_checkable
-class Pushing(Protocol):
+class Pushing(ABC):
     """An answer that also hands its bytes over by itself, in the turn in which they come."""
 
+    __slots__ = ()
+
+    @abstractmethod
     async def push(self, take: Callable[[bytes], bool], idle: float, clock: Clock) -> bool:
         """Give all further bytes to `take` until it says no, or the body ends.
 
         `idle` is the most seconds between bytes, `clock` gives loop time. True at the clean end.
         Raises as `chunk` does, and what `take` raises.
         """
-        ...
 
 
 class Transport(Protocol):

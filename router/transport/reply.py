@@ -16,6 +16,7 @@ from router.transport.messages import (
     Clock,
     Fate,
     Headers,
+    Pushing,
     TransportError,
 )
 
@@ -56,11 +57,11 @@ class Watch(Protocol):
         ...
 
 
-class Reply:
+class Reply(Pushing):
     """The transport's `OutboundResponse`. One reader at a time.
 
     Attributes:
-        expires: loop time at which the sweeper ends it; `inf` between reads, but never later
+        expires: loop time at which the sweeper looks at it; `inf` between reads, but never later
             than the deadline.
     """
 
@@ -70,6 +71,7 @@ class Reply:
         "_deadline",
         "_done",
         "_error",
+        "_heard",
         "_idle",
         "_line",
         "_more",
@@ -101,6 +103,7 @@ class Reply:
         self._more = False
         self._broke: Exception | None = None
         self._idle = 0.0
+        self._heard = 0.0
         self._clock: Clock = float
 
     # reader's side
@@ -149,25 +152,14 @@ class Reply:
         self._idle, self._clock, self._take = idle, clock, take
         try:
             while self._more and not self._done:
-                await self._wait(clock() + idle)
+                self._heard = clock()
+                await self._wait(self._heard + idle)
         finally:
             self._take = None
         for error in (self._broke, self._error if self._more else None):
             if error is not None:
                 raise error
         return self._more
-
-    def _pushed(self, take: Callable[[bytes], bool], data: bytes) -> None:
-        expires = self._clock() + self._idle
-        self.expires = min(expires, self._deadline)
-        try:
-            if take(data):
-                return
-        except Exception as error:  # noqa: BLE001 - the reader's own, raised to it
-            self._broke = error
-        self._more = False
-        self._take = None
-        self._wake()
 
     def abort(self) -> None:
         """See `OutboundResponse.abort`."""
@@ -195,8 +187,19 @@ class Reply:
 
     def feed(self, data: bytes) -> None:
         """Bytes of the body have come."""
-        if self._take is not None:
-            self._pushed(self._take, data)
+        take = self._take
+        if take is not None:
+            # Only noted: the sweeper works out what it puts off, once for many.
+            self._heard = self._clock()
+            try:
+                if take(data):
+                    return
+            except Exception as error:  # noqa: BLE001 - the reader's own, raised to it
+                self._broke = error
+            self._more = False
+            self._take = None
+            self.expires = self._deadline
+            self._wake()
             return
         self._parts.append(data)
         self._size += len(data)
@@ -221,7 +224,12 @@ class Reply:
             self._wake()
 
     def expire(self) -> None:
-        """Its time is over, says the sweeper."""
+        """Its time is over, says the sweeper; unless bytes were pushed meanwhile."""
+        if self._take is not None:
+            expires = min(self._heard + self._idle, self._deadline)
+            if expires > self.expires:
+                self.expires = expires
+                return
         if not self._done:
             what = "no answer" if not self.status else "no more of the answer"
             fate = self._line.fate()

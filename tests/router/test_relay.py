@@ -223,6 +223,29 @@ async def test_a_slow_client_holds_the_endpoint_back_and_loses_nothing() -> None
     assert exchange.sent == token("y" * 20_000) * 600 + DONE
 
 
+@pytest.mark.parametrize("then", ["whole", "cut"])
+async def test_events_that_come_together_are_each_told(then: str) -> None:
+    """Three chunks and the start of a fourth event in one read; its rest comes, or doesn't."""
+    parts = [token("a"), token("b"), token("c"), STOP[:20]]
+
+    async def say(line: Line) -> None:
+        await line.part(token())
+        await asyncio.sleep(0.02)
+        await line.say(b"".join(b"%x\r\n%b\r\n" % (len(part), part) for part in parts))
+        await asyncio.sleep(0.02)
+        if then == "cut":
+            raise ConnectionError(then)
+        await line.say(b"%x\r\n%b\r\n0\r\n\r\n" % (len(STOP[20:] + DONE), STOP[20:] + DONE))
+
+    exchange, done = await run(say)
+    tokens = token() + b"".join(parts[:3])
+    if then == "whole":
+        assert (done.complete, done.events, exchange.sent) == (True, 6, tokens + STOP + DONE)
+    else:
+        assert (done.failure, done.events) == ("connection_lost", 4)
+        assert exchange.sent == tokens + chat_error("connection_lost")
+
+
 async def test_a_client_that_takes_nothing_does_not_outlive_the_deadline() -> None:
     exchange = FakeExchange()
     exchange.gate.clear()

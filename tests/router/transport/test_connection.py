@@ -182,6 +182,40 @@ async def test_bytes_after_an_answer_never_reach_the_next_request() -> None:
         assert len(server.lines) == 2
 
 
+@pytest.mark.parametrize(
+    ("after", "ends"), [(b"0\r\n\r\n", "whole"), (b"zz\r\n", "garbled"), (b"", "open")]
+)
+async def test_what_came_in_one_read_is_pushed_before_its_end_is_told(
+    after: bytes, ends: str
+) -> None:
+    """Also before an error, and after a taker said no."""
+
+    async def script(line: Line) -> None:
+        await line.request()
+        await line.stream_head()
+        await asyncio.sleep(0.02)
+        await line.say(b"3\r\none\r\n3\r\ntwo\r\n5\r\nthree\r\n" + after)
+        await line.closed_by_peer()
+
+    async with served(script) as (server, transport):
+        response = await transport.send(ask(server), within(5))
+        taken: list[bytes] = []
+
+        def take(data: bytes) -> bool:
+            taken.append(data)
+            return ends != "open"  # else the rest waits
+
+        if ends == "garbled":
+            with pytest.raises(GarbledAnswer):
+                await response.push(take, 5, now)
+        else:
+            assert await response.push(take, 5, now) == (ends == "whole")
+            if ends == "open":
+                taken.append(await response.chunk(within(5).deadline))
+        assert b"".join(taken) == b"onetwothree"
+        response.abort()
+
+
 async def test_an_answer_cut_short_is_an_error() -> None:
     for answer in (
         b"HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nok",

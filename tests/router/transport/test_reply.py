@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 
 import pytest
 
@@ -185,3 +186,53 @@ async def test_silence_while_pushing_is_found_and_every_byte_puts_it_off() -> No
             await response.push(take, 0.4, now)
         assert b"".join(taken) == b"xxxx"
         assert now() - began > 0.9
+
+
+async def test_a_taker_that_stops_late_is_not_taken_for_a_silent_endpoint() -> None:
+    """The sweeper may look between the last byte taken and the turn of who waits for it."""
+
+    async def script(line: Line) -> None:
+        await line.request()
+        await line.stream_head()
+        for part in (b"one", b"two", b"three", b""):
+            await asyncio.sleep(0.1)
+            await line.part(part)
+
+    async with served(script) as (server, transport):
+        response = await transport.send(ask(server), within(9))
+        taken: list[bytes] = []
+
+        def take(data: bytes) -> bool:
+            taken.append(data)
+            if data == b"two":
+                time.sleep(0.3)
+            return data != b"two"
+
+        assert not await response.push(take, 0.4, now)
+        await asyncio.sleep(0.6)
+        assert await response.push(take, 0.4, now)
+        assert b"".join(taken) == b"onetwothree"
+
+
+async def test_cancelling_a_push_closes_the_connection() -> None:
+    async def script(line: Line) -> None:
+        await line.request()
+        await line.stream_head()
+        await line.part(b"one")
+        await line.closed_by_peer()
+
+    async with served(script) as (server, transport):
+        response = await transport.send(ask(server), within(9))
+        taken: list[bytes] = []
+
+        def take(data: bytes) -> bool:
+            taken.append(data)
+            return True
+
+        pushing = asyncio.create_task(response.push(take, 60, now))
+        await asyncio.sleep(0.05)
+        pushing.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await pushing
+        assert taken == [b"one"]
+        await asyncio.wait_for(server.lines[0].gone.wait(), 1)
