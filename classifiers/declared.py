@@ -37,7 +37,7 @@ def declared_in_headers(headers: Iterable[tuple[str, str]]) -> tuple[Declared, .
 def declared_in_metadata(body: Mapping[str, object]) -> tuple[Declared, ...]:
     """Declarations in the `metadata` object of a parsed body, in order."""
     metadata = body.get("metadata")
-    if not isinstance(metadata, Mapping):
+    if metadata is None or not isinstance(metadata, Mapping):
         return ()
     return tuple(
         Declared(key[len(METADATA) :].lower(), _values(value), "metadata")

@@ -339,11 +339,12 @@ class Balance:
 
     def in_turn(self, snapshot: Snapshot, endpoint: str, first: str | None) -> Iterator[str]:
         """An endpoint's replicas as they are to be asked, the reserved one first if it is well."""
-        now = self.loop_time()
-        replicas = snapshot.replicas(endpoint)
-        if first in replicas and not self.health.standing(first, now).turn:
-            yield first  # hardly ever is another one asked: they needn't be put in order
-            replicas = tuple(key for key in replicas if key != first)
+        now, replicas = self.loop_time(), snapshot.targets[endpoint]
+        if first is not None and first in replicas:
+            standing = self.health.standing(first, now)
+            if standing is Standing.GOOD or not standing.turn:
+                yield first  # hardly ever is another one asked: they needn't be put in order
+                replicas = {key: replicas[key] for key in replicas if key != first}
         known = self._apart if snapshot is self._of else apart(snapshot)
 
         def rank(key: str) -> tuple[int, bool, int, float]:

@@ -42,7 +42,7 @@ from router.retrying import RetryBudget, is_harmless
 from router.role_keys import CredentialBoard
 from router.running import Run
 from router.selection import larger_than
-from router.silence import Silence
+from router.silence import Patience, Silence
 from router.snapshot import Snapshot
 from router.transport.messages import AttemptFailed, Fate, Transport
 from router.types import Attempt, Candidacy, Plan
@@ -268,7 +268,7 @@ class Dispatcher:
         """
         if self.vetoed(run, candidacy):
             return None
-        number = max(len(run.asked), len(run.attempts))
+        number = max(len(run.asked), len(run.attempts)) if run.asked or run.attempts else 0
         run.asked.add(replica)
         if number:
             await self.record(run.plan, candidacy, number)
@@ -281,7 +281,7 @@ class Dispatcher:
         held = held or lease.taken(replica) or self.inflight.enter(replica, tokens)
         self.health.start(replica, began)
         try:
-            with self.silence.patience(replica, ask.stream):
+            with Patience(self.silence, replica, ask.stream, began):
                 opened, call_id = await self._open(run, candidacy, replica, ask)
         except AttemptFailed as error:
             held.close()
@@ -309,9 +309,9 @@ class Dispatcher:
         """4. One request out, one answer in."""
         plan, endpoint = run.plan, candidacy.endpoint
         arrival = run.arrival
-        provider = arrival.snapshot.provider(endpoint)
-        now = self.wall_time()
-        target = self.roles.filled(endpoint, arrival.snapshot.target(endpoint, replica), now)
+        snapshot, now = arrival.snapshot, self.wall_time()
+        provider = snapshot.providers[endpoint.kind]
+        target = self.roles.filled(endpoint, snapshot.targets[endpoint.name][replica], now)
         request = provider.encode(ask, endpoint, target, now)
         timeouts = timeouts_of(plan)
         sent_at = self.loop_time()
@@ -326,8 +326,7 @@ class Dispatcher:
             if isinstance(decoder, Failure):
                 response.abort()
                 raise Told(decoder)
-            # Frames are held until first content.
-            if ask.stream:
+            if ask.stream:  # frames are held until first content
                 reader = events = framed(decoder, ask.surface, response.headers)
                 return await open_stream(response, events, until, self.loop_time), call_id
             reader = whole = FramedWhole(decoder, ask.surface)

@@ -22,10 +22,10 @@ def floor(model: Model, decision: Decision, asked: Tier | None, graded: Tier | N
         graded: what the difficulty classifier found enough; `None` when it abstained,
             failed, or doesn't run for this model: then the highest tier serves.
     """
-    tiers = decision.common.obligations.tiers
-    wanted = graded if graded is not None and model.substitutable else model.highest
+    tiers, highest = decision.common.obligations.tiers, model.highest
+    wanted = graded if graded is not None and model.substitutable else highest
     least = max(wanted, tiers.floor, asked or Tier.SMALL)
-    return min(least, tiers.ceiling, model.highest)
+    return min(least, tiers.ceiling, highest)
 
 
 def pinned(model: Model, decision: Decision, tier: Tier) -> Tier:

@@ -29,7 +29,9 @@ class Berth:
         if not self.prompts:
             return 0.0
         work = self.work - (now - self.at) * rate
-        return 0.0 if work < 0 else min(self.prompts, work)
+        if work < 0:
+            return 0.0
+        return work if work < self.prompts else self.prompts  # noqa: FURB136 - looked at often
 
 
 _NOTHING: Final = Berth()

@@ -21,7 +21,7 @@ def receipt_headers(dispatched: Dispatched) -> Lines:
     """
     stream = isinstance(dispatched.opened, OpenedStream)
     receipt, candidacy = dispatched.committed.receipt, dispatched.candidacy
-    plan, endpoint = dispatched.plan, candidacy.endpoint
+    plan, endpoint = dispatched.committed.subject, candidacy.endpoint
     policy = plan.arrival.snapshot.policy.digest
     fixed = _fixed(
         endpoint.name, endpoint.model, candidacy.tier, candidacy.footprint.process, stream

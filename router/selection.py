@@ -132,7 +132,7 @@ def larger_than(
         out: as of `is_open`; asked for only where there is a `prefer`.
     """
     found = [one for one in plan.ranked.order if one.tier > first.tier]
-    if not any(one.verdict.allowed.prefer for one in found):
+    if not found or not any(one.verdict.allowed.prefer for one in found):
         return found
     names = out()
     return [one for one in found if is_open(one, plan.ranked.filtered.eligible, names)]

@@ -235,27 +235,29 @@ class TwelveSteps:
 
     async def relay(self, dispatched: Dispatched) -> Relayed:
         """11. Receipt headers, then the bytes."""
-        arrival = dispatched.plan.arrival
+        plan = dispatched.committed.subject
+        arrival = plan.arrival
         exchange = arrival.exchange
         headers = receipts.receipt_headers(dispatched)
-        once = dispatched.plan.admitted.lease.once
+        once = plan.admitted.lease.once
         if once is not None:
             exchange = once.recorded(exchange)
         bound = None
         if arrival.snapshot.config.log.bind_answers:
             exchange = bound = Digested(exchange)
-        how = await self._relayed(dispatched, exchange, headers)
+        if isinstance(dispatched.opened, OpenedStream):
+            how = await self._streamed(dispatched, dispatched.opened, exchange, headers)
+        else:
+            how = await deliver(exchange, dispatched.opened, headers)
         return how if bound is None else replace(how, answer=bound.digest())
 
-    async def _relayed(self, dispatched: Dispatched, exchange: Exchange, headers: Lines) -> Relayed:
-        arrival, opened = dispatched.plan.arrival, dispatched.opened
-        if isinstance(opened, OpenedStream):
-            pace = Pace(arrival.snapshot.config.router.limits.idle, arrival.deadline)
-            surface = arrival.surface.name
-            return await relay(
-                exchange, opened, headers, pace, self.loop_time, error_event(surface)
-            )
-        return await deliver(exchange, opened, headers)
+    async def _streamed(
+        self, dispatched: Dispatched, opened: OpenedStream, exchange: Exchange, headers: Lines
+    ) -> Relayed:
+        arrival = dispatched.plan.arrival
+        pace = Pace(arrival.snapshot.config.router.limits.idle, arrival.deadline)
+        told = error_event(arrival.surface.name)
+        return await relay(exchange, opened, headers, pace, self.loop_time, told)
 
     def settle(
         self,

@@ -42,7 +42,7 @@ def _count(holder: Mapping[str, object], *names: str) -> int | None:
 def _details(holder: Mapping[str, object], *names: str) -> Mapping[str, object]:
     for name in names:
         value = holder.get(name)
-        if type(value) is dict or isinstance(value, Mapping):
+        if type(value) is dict or (value is not None and isinstance(value, Mapping)):
             return value
     return {}
 

@@ -70,7 +70,7 @@ class Intake:
                 raise EntryRefused(f"`{entry.id}` already has an open decision, or is empty")
         elif kind in _SETTLING and entry.id not in self.open:
             raise EntryRefused(f"`{entry.id}` has no open decision for an {kind}")
-        if isinstance(body, Filled):
+        if type(body) is Filled:
             nonces = self._nonces
             line = self._forms.line(entry, body, nonces.pop() if nonces else self._nonce())
         else:
@@ -123,8 +123,9 @@ class Intake:
         index = self._next
         self._lines.append(line)
         self._next = index + 1
-        self._bytes += len(line) + 1
-        self.waiting_bytes += len(line) + 1
+        size = len(line) + 1
+        self._bytes += size
+        self.waiting_bytes += size
         return index
 
     def _nonce(self) -> bytes:

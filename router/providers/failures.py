@@ -188,5 +188,8 @@ def bad_answer(status: int, why: str) -> Failure:
 
 def call_id(headers: Headers, name: bytes) -> str | None:
     """A provider's id of a call from a header, if it has the form of one and can hold no text."""
-    told = (header(headers, name) or b"").decode("latin-1")
+    found = header(headers, name)
+    if not found:
+        return None
+    told = found.decode("latin-1")
     return told if _CALL_ID.fullmatch(told) else None

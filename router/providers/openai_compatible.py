@@ -82,7 +82,7 @@ class OpenAiCompatible:
         if ask.priority is not None and endpoint.self_operated:
             number = NUMBERS[ask.priority] if endpoint.settings.get("scheduling") else 0
             body = with_priority(body, ask.body, number)
-        if self._adds_usage(ask, endpoint):
+        if ask.stream and self._adds_usage(ask, endpoint):
             body = with_usage_in_stream(body, ask.body)
         origin, path = _where(target.url, target.tls, ask.surface)
         return OutboundRequest(

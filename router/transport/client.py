@@ -90,10 +90,11 @@ class HttpTransport:
         head = encode_head(request)
         if self._closed:
             raise ConnectFailed("this router is shutting down", "closed")
-        if timeouts.deadline <= self._now():
+        now = self._now()
+        if timeouts.deadline <= now:
             raise ConnectFailed("the deadline passed before the request was sent", "timeout")
-        pool = self._pool(request.origin)
-        connection = pool.take()
+        pool = self._pools.get(request.origin) or self._pool(request.origin)
+        connection = pool.take(now)
         if connection is None:
             connection = await pool.connect(timeouts.connect, timeouts.deadline)
         try:

@@ -58,10 +58,7 @@ class Connection(asyncio.Protocol):
         self._headers: list[tuple[bytes, bytes]] = []
         self._head_bytes = 0
         self._fed = 0
-        self._head_done = False
-        self._complete = False
-        self._bodiless = False
-        self._until_close = False
+        self._head_done = self._complete = self._bodiless = self._until_close = False
 
     # the pool's side
 
@@ -194,7 +191,9 @@ class Connection(asyncio.Protocol):
 
     def on_status(self, reason: bytes) -> None:
         """Counts towards the head."""
-        self._count(len(reason))
+        self._head_bytes += len(reason)
+        if self._head_bytes > self._head_limit:
+            raise self._too_large()
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """Collects; trailers after the body are counted and dropped."""
@@ -203,11 +202,6 @@ class Connection(asyncio.Protocol):
             raise self._too_large()
         if not self._head_done:
             self._headers.append((name.lower(), value))
-
-    def _count(self, size: int) -> None:
-        self._head_bytes += size
-        if self._head_bytes > self._head_limit:
-            raise self._too_large()
 
     def _too_large(self) -> AnswerTooLarge:
         return AnswerTooLarge(f"the answer's head is above {self._head_limit} bytes", Fate.UNKNOWN)
@@ -259,7 +253,8 @@ class Connection(asyncio.Protocol):
             if not self._lost:
                 self._transport.abort()
             return
-        self.resume()
+        if self._paused:
+            self.resume()
         self._on_free(self)
 
     def _fail(self, error: TransportError) -> None:

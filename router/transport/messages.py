@@ -264,11 +264,14 @@ async def read_body(response: OutboundResponse, limit: int, until: float) -> byt
     """The whole body, at most `limit` bytes. Raises TransportError; aborts on any error."""
     try:
         declared = header(response.headers, b"content-length") or b""
-        if declared.isdigit() and int(declared) > limit:
-            raise AnswerTooLarge(f"the answer is above {limit} bytes", Fate.UNKNOWN)
         whole = int(declared) if declared.isdigit() else -1
-        parts, size = [], 0
+        if whole > limit:
+            raise AnswerTooLarge(f"the answer is above {limit} bytes", Fate.UNKNOWN)
+        parts: list[bytes] = []
+        size = 0
         while part := await response.chunk(until):
+            if len(part) == whole and not parts:
+                return part  # as nearly all come
             parts.append(part)
             size += len(part)
             if size == whole:

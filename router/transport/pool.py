@@ -61,11 +61,11 @@ class Pool:
         """Connections that wait for a request."""
         return len(self._idle)
 
-    def take(self) -> Connection | None:
-        """The youngest usable idle connection. While requests wait there is none."""
+    def take(self, now: float) -> Connection | None:
+        """The youngest usable idle connection at a loop time. While requests wait there is none."""
         while self._idle:
             connection = self._idle.pop()
-            if self._fresh(connection, self._clock()) and connection.usable():
+            if self._fresh(connection, now) and connection.usable():
                 return connection
             connection.close()
         return None
@@ -133,22 +133,20 @@ class Pool:
 
     def release(self, connection: Connection) -> None:
         """A connection whose answer has ended."""
-        if self.draining or not self._fresh(connection, self._clock(), freed=True):
+        now = connection.idle_since = self._clock()
+        if self.draining or not self._fresh(connection, now):
             connection.close()
             return
-        waiter = self._next()
-        if waiter is not None:
+        if self._waiters and (waiter := self._next()) is not None:
             waiter.set_result(connection)
             return
-        connection.idle_since = self._clock()
         self._idle.append(connection)
-        self._nudge(connection.idle_since + self._limits.keep_alive)
+        self._nudge(now + self._limits.keep_alive)
 
-    def _fresh(self, connection: Connection, now: float, *, freed: bool = False) -> bool:
+    def _fresh(self, connection: Connection, now: float) -> bool:
         # A server that names its limit gets a second's margin.
-        allowed = min(self._limits.keep_alive, connection.keep_alive_for - 1.0)
-        idle = 0.0 if freed else now - connection.idle_since
-        return idle < allowed
+        idle = now - connection.idle_since
+        return idle < self._limits.keep_alive and idle < connection.keep_alive_for - 1.0
 
     def _next(self) -> asyncio.Future[Connection | None] | None:
         while self._waiters:

@@ -183,7 +183,8 @@ class Reply(Pushing):
         """The head has come."""
         self.status = status
         self.headers = headers
-        self._wake()
+        if self._waiter is not None:
+            self._wake()
 
     def feed(self, data: bytes) -> None:
         """Bytes of the body have come."""
@@ -206,14 +207,16 @@ class Reply(Pushing):
         if self._size > HIGH_WATER and not self._paused:
             self._paused = True
             self._line.pause()
-        self._wake()
+        if self._waiter is not None:
+            self._wake()
 
     def finish(self) -> None:
         """The body ended cleanly."""
         self._done = True
         self._paused = False
         self._watch.forget(self)
-        self._wake()
+        if self._waiter is not None:
+            self._wake()
 
     def fail(self, error: TransportError) -> None:
         """It ended with an error; what came before can still be read."""
