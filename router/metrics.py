@@ -8,6 +8,7 @@ client, so nobody can grow them.
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
@@ -186,14 +187,13 @@ class Metrics:
     __slots__ = ("_gauges", "_histograms", "_values")
 
     def __init__(self) -> None:
-        self._values: Numbers = {}
+        self._values: defaultdict[tuple[str, Labels], float] = defaultdict(int)
         self._gauges: Numbers = {}
         self._histograms: dict[tuple[str, Labels], list[float]] = {}
 
     def count(self, name: str, labels: Labels = (), by: float = 1) -> None:
         """Add to a counter."""
-        key = (name, labels)
-        self._values[key] = self._values.get(key, 0) + by
+        self._values[name, labels] += by
 
     def set(self, name: str, value: float, labels: Labels = ()) -> None:
         """Set a gauge."""

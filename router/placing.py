@@ -124,13 +124,16 @@ class Placing:
         """Keep nothing of a snapshot that has been replaced."""
         self._pools.clear()
 
-    def at_once(self, wish: Wish) -> Placed | None:
+    def at_once(self, wish: Wish, known: Pool | None = None) -> Placed | None:
         """A place now; `None` when all that is well is full, or others wait for just these.
+
+        Args:
+            known: what `pool` gives now, if it was asked for already.
 
         Raises:
             PreferConflict: preferences shut out every endpoint.
         """
-        pool = self.pool(wish.eligible)
+        pool = known or self.pool(wish.eligible)
         return None if self.room.waits(pool.names) else self._found(wish, pool)
 
     async def wait(self, wish: Wish) -> Placed:

@@ -10,7 +10,7 @@ from router.balance import Balance
 from router.errors import RequestError
 from router.exchange import while_connected
 from router.pipeline import Refused
-from router.placing import Placing, Wish
+from router.placing import Placing, Pool, Wish
 from router.pools import Pools
 from router.selection import PreferConflict
 from router.types import Admitted, Candidacy, Filtered, Ranked
@@ -40,9 +40,9 @@ class Ranking:
             Refused: `prefer_conflict`, or `overloaded` with the time to wait.
         """
         admitted = filtered.graded.decided.classified.admitted
-        wish = self._wish(filtered)
+        wish, pool = self._wish(filtered)
         try:
-            placed = self.placing.at_once(wish)
+            placed = self.placing.at_once(wish, pool)
             if placed is None:
                 return Ranked(filtered, await self._waited(admitted, wish))
         except PreferConflict:
@@ -63,7 +63,7 @@ class Ranking:
             admitted.lease.hold(placed.held, wish.tokens)
         return placed.order
 
-    def _wish(self, filtered: Filtered) -> Wish:
+    def _wish(self, filtered: Filtered) -> tuple[Wish, Pool]:
         classified = filtered.graded.decided.classified
         admitted = classified.admitted
         placing, snapshot, asked = self.placing, admitted.snapshot, admitted.asked
@@ -71,7 +71,8 @@ class Ranking:
         router = snapshot.config.router
         until = min(balance.loop_time() + router.limits.queue, admitted.arrival.deadline)
         eligible, spare = self.pools.of(filtered.eligible, admitted.priority)
-        path = None if placing.pool(eligible).single else trail_of(filtered)
+        pool = placing.pool(eligible)
+        path = None if pool.single else trail_of(filtered)
         # Prompt and expected output: what was learned, where the client's limit is only a cap.
         prompt = classified.prompt_tokens
         tokens = prompt + balance.lengths.expect(asked.model, tenant, asked.output_tokens)
@@ -79,9 +80,10 @@ class Ranking:
         weight = 1 if known is None else known.weight
         priority, classes = admitted.priority, router.priorities
         if priority is None or classes is None:
-            return Wish(eligible, tokens, prompt, path, tenant, weight, until)
+            return Wish(eligible, tokens, prompt, path, tenant, weight, until), pool
         least = classes.least(priority)
-        return Wish(eligible, tokens, prompt, path, tenant, weight, until, priority, least, spare)
+        wish = Wish(eligible, tokens, prompt, path, tenant, weight, until, priority, least, spare)
+        return wish, pool
 
 
 def trail_of(filtered: Filtered) -> Trail | None:

@@ -140,7 +140,7 @@ class TwelveSteps:
 
         A body that comes slowly, or a wait for room, keeps nobody under a policy that is gone.
         """
-        current, known = self.ranking.balance.snapshot(), admitted.snapshot
+        current, known = self.ranking.placing.balance.snapshot(), admitted.snapshot
         if turn == 0 and (current is known or _decides_alike(current, known)):
             return admitted
         arrival = replace(admitted.arrival, snapshot=current)
@@ -307,7 +307,7 @@ class TwelveSteps:
             admitted = plan.admitted
             if ended.status == "ok":
                 tenant = admitted.authenticated.principal.tenant
-                self.ranking.balance.lengths.learn(admitted.asked.model, tenant, used[1])
+                self.ranking.placing.balance.lengths.learn(admitted.asked.model, tenant, used[1])
             self.metrics.count("domicile_tokens_total", (name, "input"), used[0])
             self.metrics.count("domicile_tokens_total", (name, "output"), used[1])
         if isinstance(how, Relayed) and how.malformed:

@@ -97,23 +97,27 @@ class HttpTransport:
         connection = pool.take(now)
         if connection is None:
             connection = await pool.connect(timeouts.connect, timeouts.deadline)
+        reply = self._written(connection, head, request, timeouts)
         try:
-            return await self._exchange(connection, head, request, timeouts)
+            await reply.head()
         except ConnectionLost as error:
             if not (error.stale and request.replay_safe):
                 raise
+        else:
+            return reply
         # Once, and on a connection that can't be stale itself.
         connection = await pool.connect(timeouts.connect, timeouts.deadline)
-        return await self._exchange(connection, head, request, timeouts)
+        reply = self._written(connection, head, request, timeouts)
+        await reply.head()
+        return reply
 
-    async def _exchange(
+    def _written(
         self, connection: Connection, head: bytes, request: OutboundRequest, timeouts: Timeouts
     ) -> Reply:
-        now = self._now()
-        reply = Reply(connection, timeouts.deadline, now + timeouts.first_byte, self)
+        """A request on its way; its answer is still to come."""
+        reply = Reply(connection, timeouts.deadline, self._now() + timeouts.first_byte, self)
         self._live.add(reply)
         connection.start(reply, head, request.body, request.method)
-        await reply.head()
         return reply
 
     def _pool(self, origin: Origin) -> Pool:

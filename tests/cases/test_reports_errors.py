@@ -212,7 +212,7 @@ async def test_disconnect_04_through_every_layer(tmp_path: Path) -> None:
         wires = [await Wire.to(found) for _ in range(20)]
         for wire in wires:
             await wire.send(request())
-        await until(lambda: found.router.live.concurrency.total == 20)
+        await until(lambda: found.hits("self:fra1") + found.hits("self:par1") == 20)
         for wire in wires:
             await wire.close()
         await settled(found, 2)

@@ -20,6 +20,7 @@ from router.audit.openings import (
     Scope,
     TenantKey,
     commitment,
+    hmac_once,
     read,
 )
 from tests.router.audit.faultydisk import FaultyDisk, fails
@@ -72,6 +73,7 @@ def test_the_mac_is_hmac(size: int) -> None:
     random = Random(size)
     key, message = random.randbytes(size), random.randbytes(200)
     assert Mac(key).over(message) == hmac.digest(key, message, "sha256")
+    assert hmac_once(key, message) == hmac.digest(key, message, "sha256")
 
 
 def test_a_pseudonym_is_stable_for_a_period_and_tells_nothing_across(side: Box) -> None:
