@@ -53,6 +53,10 @@ naming; a label stands in a name only where one metric says several things."""
 _WHOLE: Final = frozenset(name.partition("{")[0] for name in NAMES)
 _VLLM_CACHE: Final = "vllm:cache_config_info"
 """vLLM says in labels how many KV blocks there are, and of how many tokens."""
+_SEVERAL: Final = 4
+"""Requests that an engine runs at least, if those it lets wait tell what it takes."""
+_REMEMBERED: Final = 600.0
+"""Seconds for which an engine that tells nothing is taken for as able as its endpoint's were."""
 _LABEL: Final = re.compile(r'(block_size|num_gpu_blocks)="(\d+)"')
 
 
@@ -132,13 +136,14 @@ class Readings:
         telling: the readings by which `both` is more than nothing, while they are fresh.
     """
 
-    __slots__ = ("_at", "_moved", "_shared", "stale", "telling")
+    __slots__ = ("_at", "_most", "_moved", "_shared", "stale", "telling")
 
     def __init__(self, stale: float = 5.0) -> None:
         self.stale = stale
         self.telling: dict[str, Reading] = {}
         self._at: dict[str, Reading] = {}
         self._moved: dict[str, float] = {}
+        self._most: dict[str, float] = {}
         self._shared: set[str] = set()
 
     def report(self, key: str, reading: Reading) -> None:
@@ -151,7 +156,12 @@ class Readings:
             self._shared.add(key)
         else:
             self._shared.discard(key)
-        if reading.running is None or not (reading.waiting or reading.running > reading.own):
+        running, place = reading.running or 0.0, key.partition("/")[0]
+        most = self._most.get(place, 0.0)
+        # With few running, one that waits may just have come.
+        if running > most and (most or (reading.waiting and running >= _SEVERAL)):
+            most = self._most[place] = running
+        if reading.running is None or not (most or reading.waiting or running > reading.own):
             self.telling.pop(key, None)
         else:
             self.telling[key] = reading
@@ -182,22 +192,50 @@ class Readings:
         """Requests at a replica that this router did not send: other routers' and the like."""
         return self.both(key, now)[0]
 
-    def pressure(self, key: str, now: float) -> float:
-        """How full the engine says it is; above 1 it queues. 0 when it doesn't say.
+    def pressure(self, key: str, now: float, own: int | None = None) -> float:
+        """How full the engine is; above 1 it queues. 0 when it doesn't say, or has never queued.
 
         An engine that lets requests wait has as many running as it can, so the ratio of all to
-        the running is the load over its capacity, whatever that is.
-        """
-        return self.both(key, now)[1]
+        the running is the load over its capacity, whatever that is. One that lets nobody wait is
+        taken for as able as any of its endpoint was while it queued, or for half more than it runs.
 
-    def both(self, key: str, now: float) -> tuple[float, float]:
+        Args:
+            own: this router's requests there by now; else those of the reading.
+        """
+        return self.both(key, now, own)[1]
+
+    def both(self, key: str, now: float, own: int | None = None) -> tuple[float, float]:
         """`foreign` and `pressure`."""
         found = self._at.get(key)
         if found is None or found.running is None or now - found.at > self.stale:
-            return 0.0, 0.0
-        running, waiting = found.running, found.waiting or 0.0
-        foreign = max(0.0, running + waiting - found.own)
-        return foreign, (running + waiting) / max(1.0, running) if waiting else 0.0
+            return 0.0, self._remembered(key, now, own or 0)
+        total = found.running + (found.waiting or 0.0)
+        foreign, most = max(0.0, total - found.own), self._most.get(key.partition("/")[0])
+        if found.waiting:
+            most = max(1.0, found.running)
+        elif most is None:
+            return foreign, 0.0
+        else:
+            most = max(most, 1.5 * found.running)
+        # What came and went since the reading counts too: else all find the same one with room.
+        since = 0 if own is None else own - found.own
+        return foreign, max(0.0, total + since) / most
+
+    def _remembered(self, key: str, now: float, own: int) -> float:
+        """The pressure by own requests alone, on an engine that tells nothing now, as one that
+        comes back: else all who wait find it empty."""
+        found, most = self._at.get(key), self._most.get(key.partition("/")[0])
+        if found is None or most is None or now - found.at > _REMEMBERED:
+            return 0.0
+        return own / most
+
+    def since(self, key: str, now: float, own: int) -> int:
+        """How many of this router's requests the last reading did not know of (all, once that is
+        stale), where any engine of the endpoint has queued: else no crowd waits for it."""
+        found = self._at.get(key)
+        if found is None or found.running is None or key.partition("/")[0] not in self._most:
+            return 0
+        return own if now - found.at > self.stale else own - found.own
 
     def forget(self, keep: frozenset[str]) -> None:
         """Drop what is known of replicas that are gone."""
@@ -206,6 +244,8 @@ class Readings:
             self._moved.pop(key, None)
             self._shared.discard(key)
             self.telling.pop(key, None)
+        for place in self._most.keys() - {key.partition("/")[0] for key in keep}:
+            del self._most[place]
 
 
 @dataclass(frozen=True, slots=True)

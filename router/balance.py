@@ -186,7 +186,7 @@ class Balance:
             if berth.tokens:
                 load = _UNDER_WAY * berth.tokens + berth.left(now, 1 / pace if pace else 0.0)
             if key in telling:
-                foreign, pressure = self.readings.both(key, now)
+                foreign, pressure = self.readings.both(key, now, berth.requests)
                 if pressure >= ENGINE_FULL:
                     return None
                 load += self._theirs(key, foreign, pressure) if foreign else 0.0
@@ -228,15 +228,17 @@ class Balance:
 
     def _seat(self, capacity: Capacity | None, key: str, now: float, rate: float) -> Seat:
         standing, share, retry = self.health.state(key, now)
-        foreign, pressure = self.readings.both(key, now)
+        own = self.inflight.requests(key)
+        foreign, pressure = self.readings.both(key, now, own)
         tokens: float = self.inflight.tokens(key)
         work = _UNDER_WAY * tokens
-        if tokens:
+        if own:
             work += self.inflight.work(key, now, rate)
         if foreign:
             tokens += foreign * self._mean(key)
             work += self._theirs(key, foreign, pressure)
         full = self._used(capacity, key, foreign, pressure, tokens) >= 1
+        full = full or (standing is Standing.TRIAL and self.readings.since(key, now, own) > 0)
         if key not in self._apart:
             return Seat(key, standing, full, work / share, retry)
         priority, part = self._apart[key]
@@ -244,7 +246,8 @@ class Balance:
 
     def saturation(self, endpoint: str, key: str) -> float:
         """The load of a replica over what it can take; 0 when nothing is known of that."""
-        foreign, pressure = self.readings.both(key, self.loop_time())
+        own = self.inflight.requests(key)
+        foreign, pressure = self.readings.both(key, self.loop_time(), own)
         tokens = self.inflight.tokens(key) + foreign * self._mean(key)
         return self._used(self._capacity(endpoint), key, foreign, pressure, tokens)
 
@@ -282,8 +285,7 @@ class Balance:
         Args:
             tokens: prompt and expected output; `prompt` the first of the two alone.
         """
-        keys = tuple(self.snapshot().targets.get(endpoint, ()))
-        if not keys:
+        if not (keys := tuple(self.snapshot().targets.get(endpoint, ()))):
             return None
         if len(keys) == 1:
             return self._entered(endpoint, keys[0], tokens, prompt)

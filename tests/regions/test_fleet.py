@@ -100,6 +100,43 @@ def test_a_stale_reading_says_nothing() -> None:
     assert book.fresh("b", 0) is None
 
 
+def test_what_came_and_went_since_a_reading_counts() -> None:
+    book = Readings(stale=2.0)
+    book.report("a/0", Reading(10.0, running=4, waiting=2, own=1))
+    assert [book.pressure("a/0", 11.0, own) for own in (1, 3, 0)] == [1.5, 2.0, 1.25]
+    book.report("a/0", Reading(11.0, running=3, waiting=2, own=1))
+    book.report("b/0", Reading(11.0, running=3, waiting=2, own=1))
+    book.report("b/0", Reading(12.0, running=1, own=1))
+    assert book.pressure("b/0", 12.0, 100) == 0  # three are too few to tell what it takes
+
+
+def test_how_many_an_endpoint_s_engines_take_is_learned_from_those_that_queue() -> None:
+    book = Readings(stale=2.0)
+    book.report("a/1", Reading(10.0, running=4, waiting=1))
+    for key in ("a/0", "b/0"):
+        book.report(key, Reading(10.0, running=1, own=1))
+    assert ("a/0" in book.telling, "b/0" in book.telling) == (True, False)
+    assert [book.pressure(key, 10.0, 8) for key in ("a/0", "b/0")] == [2.0, 0]
+    book.report("a/0", Reading(11.0, running=3, own=1))  # it may take more than they did
+    assert book.pressure("a/0", 11.0, 7) == 2.0
+    book.report("a/0", Reading(12.0, running=6, own=1))
+    assert book.pressure("a/0", 15.0, 12) == 2.0  # stale; but six it did run
+    assert book.pressure("a/0", 700.0, 12) == 0
+    book.forget(frozenset({"b/0"}))
+    book.report("a/0", Reading(702.0, running=1))
+    assert book.pressure("a/0", 702.0, 12) == 0
+
+
+def test_what_an_engine_has_not_told_of_yet() -> None:
+    book = Readings(stale=2.0)
+    assert book.since("a", 0.0, 5) == 0
+    book.report("a", Reading(9.0, running=8, own=3))
+    assert book.since("a", 9.0, 5) == 0  # nothing ever waited there
+    book.report("a", Reading(9.0, running=8, waiting=1))
+    book.report("a", Reading(10.0, running=3, own=3))
+    assert [book.since("a", at, 4) for at in (11.0, 12.5)] == [1, 4]
+
+
 @pytest.mark.parametrize("reading", [Reading(0), Reading(0, running=9), Reading(0, waiting=9)])
 def test_a_missing_number_is_not_saturation(reading: Reading) -> None:
     book = Readings()

@@ -88,22 +88,29 @@ def test_a_lost_region_is_left_and_comes_back() -> None:
     assert any(loads[key] for loads in after for key in loads if key.startswith("fra1"))
 
 
-def test_a_region_that_returns_is_met_by_no_herd() -> None:
-    """Twelve come back: then within three seconds all take part, none twice as much."""
+@pytest.mark.parametrize("seed", [2, 6])
+def test_a_region_that_returns_is_met_by_no_herd(seed: int) -> None:
+    """Twelve replicas come back: from 0.4 s after all take part, and none has twice the mean.
+
+    They are up at 20 s, but asked when a mark ends: marks of 1, 2, 4 and 8 s from the loss at 8 s
+    on end at 23 s at the latest with the region's own router, which loses them first. Another
+    router's may end before, by when it first went there: it is no part of what is held here.
+    """
     scenario = Scenario(grounds(["self:fra1=12", "self:par1=12", "self:sto1=12"], ENGINE))
     regions = ("self:fra1", "self:par1", "self:sto1")
     outage = Outage("self:fra1", 8.0, 20.0)
-    trace = days(Days(tuple((r, 0.0) for r in regions), 55, 32, swing=0.0), TALK, seed=6)
+    trace = days(Days(tuple((r, 0.0) for r in regions), 55, 32, swing=0.0), TALK, seed=seed)
     played = play(scenario, trace, Conduct(outages=(outage,), sample=0.5))
     assert (played.result.outside, played.tally.lost) == (0, 0)
-    home = [key for key in played.samples[0][1] if key.startswith("fra1")]
-    tried = min(at for at, loads in played.samples if at > 20 and any(loads[key] for key in home))
-    assert tried < 28  # when the longest mark ends
-    window = [loads for at, loads in played.samples if tried + 0.4 < at < tried + 3.1]
-    idle = [key for key in home if not sum(loads[key] for loads in window)]
-    assert not idle
-    mean = sum(sum(loads.values()) for loads in window) / len(window) / len(window[0])
-    assert max(fmean(loads[key] for loads in window) for key in home) <= 2 * mean
+    looks = [
+        (at, [load for key, load in loads.items() if key.startswith("fra1")], loads)
+        for at, loads in played.samples
+    ]
+    tried = min(at for at, home, _ in looks if at > 20 and any(home))
+    assert tried <= 23.5
+    for _, home, loads in (look for look in looks if tried + 0.4 < look[0] < tried + 3.1):
+        assert min(home) > 0
+        assert max(home) <= 2 * fmean(loads.values())
 
 
 def test_while_a_region_is_dark_no_replica_drowns() -> None:
