@@ -129,9 +129,13 @@ class Live:
         return max(self.wall_time(), self.log.newest_time())
 
     def ready(self) -> bool:
-        """Whether requests are served: by this process, or by the whole it belongs to."""
+        """Whether requests are served: by this process, or by the whole it belongs to.
+
+        A worker whose own log has failed refuses whatever reaches it, so it is not ready though
+        others are: it is soon ended, and connections then go to those.
+        """
         if self.whole is not None:
-            return self.whole.ready
+            return self.whole.ready and self.log.health.state != "failed"
         return self.is_serving()
 
     def is_serving(self) -> bool:

@@ -69,15 +69,18 @@ async def test_a_beat_carries_the_whole_there_and_the_pulse_back(tmp_path: Path)
         assert "worker 2 is down" in world.router.live.degraded()
 
 
-async def test_readiness_is_the_wholes(tmp_path: Path) -> None:
+async def test_readiness_is_the_wholes_while_the_own_log_can_be_written(tmp_path: Path) -> None:
     async with worker(tmp_path) as (world, one):
+        world.router.live.starting.add("probes")
+        await one.answer(Beat(WHOLE))
+        assert world.router.live.ready()  # others serve
         world.router.live.log._failure = "disk full"
         with pytest.raises(RequestError, match="disk full"):
             await one.answer(Write(Entry("administration", "", 1.0, {"event": "x"})))
         pulse = await one.answer(Beat(WHOLE))
         assert isinstance(pulse, Pulse)
         assert (pulse.serving, pulse.log_failed) == (False, True)
-        assert world.router.live.ready()  # others serve
+        assert not world.router.live.ready()
 
 
 async def test_a_snapshot_is_prepared_then_put_in_force(tmp_path: Path) -> None:
