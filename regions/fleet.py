@@ -55,8 +55,10 @@ _VLLM_CACHE: Final = "vllm:cache_config_info"
 """vLLM says in labels how many KV blocks there are, and of how many tokens."""
 _SEVERAL: Final = 4
 """Requests that an engine runs at least, if those it lets wait tell what it takes."""
-_REMEMBERED: Final = 600.0
-"""Seconds for which an engine that tells nothing is taken for as able as its endpoint's were."""
+_LATELY: Final = 30.0
+"""Seconds after an endpoint's engines last queued for which what they ran then tells what one of
+them takes. Short: a few long prompts queue where many short ones would not, and an endpoint that
+is quiet must take a burst at once."""
 _LABEL: Final = re.compile(r'(block_size|num_gpu_blocks)="(\d+)"')
 
 
@@ -143,7 +145,7 @@ class Readings:
         self.telling: dict[str, Reading] = {}
         self._at: dict[str, Reading] = {}
         self._moved: dict[str, float] = {}
-        self._most: dict[str, float] = {}
+        self._most: dict[str, tuple[float, float]] = {}
         self._shared: set[str] = set()
 
     def report(self, key: str, reading: Reading) -> None:
@@ -156,15 +158,28 @@ class Readings:
             self._shared.add(key)
         else:
             self._shared.discard(key)
-        running, place = reading.running or 0.0, key.partition("/")[0]
-        most = self._most.get(place, 0.0)
-        # With few running, one that waits may just have come.
-        if running > most and (most or (reading.waiting and running >= _SEVERAL)):
-            most = self._most[place] = running
-        if reading.running is None or not (most or reading.waiting or running > reading.own):
+        most = self._learned(reading, key.partition("/")[0])
+        tells = most or reading.waiting or (reading.running or 0.0) > reading.own
+        if reading.running is None or not tells:
             self.telling.pop(key, None)
         else:
             self.telling[key] = reading
+
+    def _learned(self, reading: Reading, place: str) -> float | None:
+        """What engines of an endpoint take, as one more tells it."""
+        most, running = self._takes(place, reading.at), reading.running or 0.0
+        # With few running, one that waits may just have come.
+        queues = bool(reading.waiting) and (running >= _SEVERAL or most is not None)
+        if queues or (most is not None and running > most):
+            most = max(most or 0.0, running)
+            told = reading.at if queues else self._most[place][1]
+            self._most[place] = most, told
+        return most
+
+    def _takes(self, place: str, now: float) -> float | None:
+        """Requests that an engine of an endpoint runs, if any of them queued lately."""
+        most, at = self._most.get(place, (0.0, 0.0))
+        return most if most and now - at <= _LATELY else None
 
     def shared(self, keys: Collection[str]) -> bool:
         """Whether most of these had requests, when last asked, that this router did not send.
@@ -193,11 +208,11 @@ class Readings:
         return self.both(key, now)[0]
 
     def pressure(self, key: str, now: float, own: int | None = None) -> float:
-        """How full the engine is; above 1 it queues. 0 when it doesn't say, or has never queued.
+        """How full the engine is; above 1 it queues. 0 when it doesn't say, or none queued lately.
 
         An engine that lets requests wait has as many running as it can, so the ratio of all to
         the running is the load over its capacity, whatever that is. One that lets nobody wait is
-        taken for as able as any of its endpoint was while it queued, or for half more than it runs.
+        taken for as able as its endpoint's that queued lately, or for half more than it runs.
 
         Args:
             own: this router's requests there by now; else those of the reading.
@@ -210,7 +225,7 @@ class Readings:
         if found is None or found.running is None or now - found.at > self.stale:
             return 0.0, self._remembered(key, now, own or 0)
         total = found.running + (found.waiting or 0.0)
-        foreign, most = max(0.0, total - found.own), self._most.get(key.partition("/")[0])
+        foreign, most = max(0.0, total - found.own), self._takes(key.partition("/")[0], now)
         if found.waiting:
             most = max(1.0, found.running)
         elif most is None:
@@ -224,16 +239,15 @@ class Readings:
     def _remembered(self, key: str, now: float, own: int) -> float:
         """The pressure by own requests alone, on an engine that tells nothing now, as one that
         comes back: else all who wait find it empty."""
-        found, most = self._at.get(key), self._most.get(key.partition("/")[0])
-        if found is None or most is None or now - found.at > _REMEMBERED:
-            return 0.0
-        return own / most
+        most = self._takes(key.partition("/")[0], now) if key in self._at else None
+        return 0.0 if most is None else own / most
 
     def since(self, key: str, now: float, own: int) -> int:
         """How many of this router's requests the last reading did not know of (all, once that is
-        stale), where any engine of the endpoint has queued: else no crowd waits for it."""
+        stale), where any engine of the endpoint queued lately: else no crowd waits for it."""
         found = self._at.get(key)
-        if found is None or found.running is None or key.partition("/")[0] not in self._most:
+        place = key.partition("/")[0]
+        if found is None or found.running is None or self._takes(place, now) is None:
             return 0
         return own if now - found.at > self.stale else own - found.own
 

@@ -121,7 +121,11 @@ def test_how_many_an_endpoint_s_engines_take_is_learned_from_those_that_queue() 
     assert book.pressure("a/0", 11.0, 7) == 2.0
     book.report("a/0", Reading(12.0, running=6, own=1))
     assert book.pressure("a/0", 15.0, 12) == 2.0  # stale; but six it did run
-    assert book.pressure("a/0", 700.0, 12) == 0
+    book.report("a/0", Reading(40.0, running=2, own=2))
+    assert book.pressure("a/0", 40.0, 12) == 2.0
+    book.report("a/0", Reading(41.0, running=2, own=2))
+    assert book.pressure("a/0", 41.0, 12) == 0  # none queued for half a minute: a burst may go
+    assert ("a/0" in book.telling, book.since("a/0", 41.0, 12)) == (False, 0)
     book.forget(frozenset({"b/0"}))
     book.report("a/0", Reading(702.0, running=1))
     assert book.pressure("a/0", 702.0, 12) == 0
