@@ -245,13 +245,14 @@ class Engine:
     def _schedule(self, sequence: _Sequence, tokens: int) -> None:
         """Let it compute so many tokens in this step. Its full blocks can be found at once.
 
-        So vLLM has it: who is seated later in the same step shares what the step computes.
+        So vLLM has it: who is seated later in the same step shares what the step computes. The
+        names are the prompt's: a block that its answer fills has another, which nobody asks for.
         """
         self._step.append((sequence, tokens))
-        blocks = sequence.job.blocks
-        if len(sequence.holding.published) < len(blocks):
-            whole = (sequence.computed + tokens) // self.spec.block_size
-            self._pool.publish(sequence.holding, blocks[:whole])
+        job = sequence.job
+        if len(sequence.holding.published) < len(job.blocks):
+            read = min(job.prompt_tokens, sequence.computed + tokens)
+            self._pool.publish(sequence.holding, job.blocks[: read // self.spec.block_size])
 
     def _seat(self, sequence: _Sequence, at: float) -> bool:
         known = sequence.job.prompt_tokens + sequence.generated

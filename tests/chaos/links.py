@@ -24,7 +24,7 @@ RATE = 30
 NEAR = 0.01
 SLOW = 0.15
 PHASES = (
-    ("usual", 2.0), ("one cut", 3.5), ("joined", 4.0), ("both cut", 3.0), ("joined again", 4.0),
+    ("usual", 2.0), ("one cut", 3.5), ("joined", 4.0), ("both cut", 7.0), ("joined again", 4.0),
     ("lossy", 3.0), ("slow", 3.0),
 )  # fmt: skip
 

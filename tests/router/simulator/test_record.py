@@ -13,7 +13,7 @@ def test_a_row_is_json_without_headers_and_body() -> None:
         "at": 1.0, "wall": 2.0, "replica": "self:fra1/a", "region": "self:fra1",
         "method": "POST", "path": "/v1/chat/completions", "request_id": "r-1", "host": "",
         "credential": "", "model": "",
-        "stream": False, "faults": [], "status": 0, "tokens": 0, "outcome": "open",
+        "stream": False, "faults": [], "transfer": "", "status": 0, "tokens": 0, "outcome": "open",
         "ended": None,
     }  # fmt: skip
 
