@@ -241,18 +241,9 @@ async def test_timeouts_02_a_long_answer_has_its_time_and_the_docs_say_what_cuts
     slow = BASELINE.replace(
         "assistant: {tiers:", "assistant: {timeouts: {answer: 12m, first_token: 3m}, tiers:"
     )
-    given: list[Timeouts] = []
     async with built(tmp_path, well, Files(baseline=slow)) as world:
-        send = world.transport.send
-
-        async def look(request: OutboundRequest, timeouts: Timeouts) -> OutboundResponse:
-            if request.method == "POST":
-                given.append(timeouts)
-            return await send(request, timeouts)
-
-        world.transport.send = look  # type: ignore[method-assign]
         assert (await world.ask("eu")).code == "ok"
-    assert given[0].first_byte == 720
+        assert world.transport.given[0].first_byte == 720
     told = (Path(__file__).parents[2] / "docs" / "serving.md").read_text()
     assert "Long answers that are no stream" in told
 
@@ -282,17 +273,10 @@ async def test_timeouts_03_what_a_client_has_given_up_on_ends(tmp_path: Path) ->
 async def test_timeouts_04_a_model_has_its_own_up_to_the_requests_deadline(
     tmp_path: Path, model: str, wait: float
 ) -> None:
-    given: list[Timeouts] = []
+    def script(host: str, number: int) -> Reply:
+        return stream(event(content="x"), DONE)
+
     text = BASELINE.replace("assistant: {", f"assistant: {model} ")
-    async with built(tmp_path, well, Files(baseline=text)) as world:
-        send = world.transport.send
-
-        async def look(request: OutboundRequest, timeouts: Timeouts) -> OutboundResponse:
-            if request.method == "POST":
-                given.append(timeouts)
-                return stream(event(content="x"), DONE)
-            return await send(request, timeouts)
-
-        world.transport.send = look  # type: ignore[method-assign]
+    async with built(tmp_path, script, Files(baseline=text)) as world:
         assert (await world.ask("eu", stream=True)).code == "ok"
-    assert given[0].first_byte == pytest.approx(wait)
+        assert world.transport.given[0].first_byte == pytest.approx(wait)

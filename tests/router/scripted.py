@@ -108,10 +108,12 @@ Script = Callable[[str, int], Reply | Exception]
 
 
 class ScriptedTransport:
-    """Answers by `script(host, number of the call at that host)`; keeps every request."""
+    """Answers by `script(host, number of the call at that host)`; keeps every request, and in
+    `given` the timeouts of each."""
 
     def __init__(self, script: Script) -> None:
         self.sent: list[OutboundRequest] = []
+        self.given: list[Timeouts] = []
         self.replies: list[Reply] = []
         self._script = script
 
@@ -125,6 +127,7 @@ class ScriptedTransport:
             return Reply(404)
         number = self.at(request.origin.host)
         self.sent.append(request)
+        self.given.append(timeouts)
         await asyncio.sleep(0)
         made = self._script(request.origin.host, number)
         if isinstance(made, Exception):

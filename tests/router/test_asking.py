@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 from router.config import Limits
-from router.transport.messages import OutboundRequest, OutboundResponse, Timeouts, header
+from router.transport.messages import header
 from tests.router.house import Plan
 from tests.router.scripted import DONE, Reply, answer, event, scripted, stream
 
@@ -20,18 +20,9 @@ def both(host: str, number: int) -> Reply:
 
 
 async def test_what_is_asked_is_the_plan_within_its_limits(tmp_path: Path) -> None:
-    given: list[Timeouts] = []
     async with scripted(tmp_path, both, Plan(limits=LIMITS)) as world:
-        send = world.transport.send
-
-        async def noted(request: OutboundRequest, timeouts: Timeouts) -> OutboundResponse:
-            if request.method == "POST":
-                given.append(timeouts)
-            return await send(request, timeouts)
-
-        world.transport.send = noted  # type: ignore[method-assign]
         done = [await world.ask(), await world.ask(stream=True)]
-        sent = world.transport.sent
+        sent, given = world.transport.sent, world.transport.given
     assert [one.code for one in done] == ["ok", "ok"]
     assert [one.first_byte for one in given] == [7.0, 3.0]
     assert {one.connect for one in given} == {1.0}
