@@ -13,6 +13,7 @@ from router.audit.bundle import (
     is_growth,
     prove,
     prove_growth,
+    prove_request,
     verify_bundle,
     verify_growth,
 )
@@ -134,14 +135,12 @@ def run_prove(folder: Path, record: str, checkpoint: Path | None = None) -> Bund
     """A bundle of everything recorded about a record's request, or of an entry without one, against
     the newest published checkpoint or the one given. Raises UsageError."""
     shown = _named(folder, record)[0]
-    log, at, id_ = Folder(folder).log(shown.place.log), shown.place.index, shown.id
+    log = Folder(folder).log(shown.place.log)
     head = _head(checkpoint or log.checkpoint)
-
-    def chosen(one: Shown) -> bool:
-        return one.id == id_ if id_ else one.place.index == at
-
     try:
-        return prove(log, chosen, head)
+        if shown.id:
+            return prove_request(log, shown.id, head)
+        return prove(log, lambda one: one.place.index == shown.place.index, head)
     except NotInLog as error:
         raise UsageError(str(error)) from error
 
