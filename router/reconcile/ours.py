@@ -39,10 +39,9 @@ FactsOf = Callable[[Folder, str], Mapping[str, Facts]]
 def whole_since(folder: Folder) -> int:
     """Since when (µs) every attempt is in these logs; 0: always. Lines that were released are not
     here, and a request that was decided in them may have run for as long as any can."""
-    oldest = [(log.hashed()[0], *log.segments()[:1]) for log in map(folder.log, folder.log_ids())
-              if log.hashed()]  # fmt: skip
-    lines = [parse_line(first_line(here)) for first, *left in oldest for here in left
-             if first != here]  # fmt: skip
+    logs = map(folder.log, folder.log_ids())
+    oldest = (here for log in logs for here in log.segments()[:1] if here != log.hashed()[0])
+    lines = map(parse_line, map(first_line, oldest))
     return max((one.time + LONGEST for one in lines if isinstance(one, SegmentLine)), default=0)
 
 
