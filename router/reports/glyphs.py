@@ -23,7 +23,7 @@ _DRAWN: Final = "LMNPS"
 
 def lacking(text: str, fonts: Iterable[str]) -> frozenset[str]:
     """The characters of a text that neither typst's own fonts nor these files can draw."""
-    left = {one for one in text if category(one)[0] in _DRAWN and not _always(one)}
+    left = {one for one in set(text) if category(one)[0] in _DRAWN and not _always(one)}
     for path in fonts:
         if not left:
             break
