@@ -26,6 +26,7 @@ from router.audit.certificate import Signing
 from router.audit.layout import Folder, LogFolder
 from router.audit.note import LIFETIME, Signer, parse_checkpoint
 from tests.browser import Browser, needs_chromium
+from tests.router.audit.damage import published
 from tests.router.audit.logbox import START, LogBox
 from tests.router.audit.services import Service
 
@@ -73,9 +74,7 @@ def test_files_are_chosen_and_entries_shown(
     proof, key, other = tmp_path / "proof.json", tmp_path / "log.vkey", tmp_path / "other.vkey"
     proof.write_text(json.dumps(bundle_of(folder)))
     key.write_text(box.key.vkey("eu-1"))
-    other.write_text(
-        Signer("eu-1", Ed25519PrivateKey.from_private_bytes(bytes(32))).public.vkey("eu-1")
-    )
+    other.write_text(STRANGER.public.vkey("eu-1"))
     page.choose("#bundle", proof)
     assert page.run("document.getElementById('verdict').className") == ""
     page.choose("#key", key)
@@ -249,8 +248,7 @@ def test_an_ed25519_key_as_pem_and_a_tenants_export(
 
 def test_growth_is_checked_too(page: Browser, folder: LogFolder, box: LogBox) -> None:
     key = box.key.vkey("eu-1")
-    raws = folder.checkpoints.read_bytes().splitlines()
-    heads = [parse_checkpoint(json.loads(raw)["checkpoint"]) for raw in raws]
+    heads = published(box.folder)
     proof: dict[str, Any] = {}
     for old in heads:
         proof = json.loads(prove_growth(folder, old, heads[-1]))
