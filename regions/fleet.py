@@ -135,14 +135,14 @@ class Readings:
         stale: seconds after which a reading says nothing; at least two scrapes long.
 
     Attributes:
-        telling: the readings by which `both` is more than nothing, while they are fresh.
+        telling: the replicas of which `both` says more than nothing, while it is fresh.
     """
 
     __slots__ = ("_at", "_most", "_moved", "_shared", "stale", "telling")
 
     def __init__(self, stale: float = 5.0) -> None:
         self.stale = stale
-        self.telling: dict[str, Reading] = {}
+        self.telling: set[str] = set()
         self._at: dict[str, Reading] = {}
         self._moved: dict[str, float] = {}
         self._most: dict[str, tuple[float, float]] = {}
@@ -161,9 +161,9 @@ class Readings:
         most = self._learned(reading, key.partition("/")[0])
         tells = most or reading.waiting or (reading.running or 0.0) > reading.own
         if reading.running is None or not tells:
-            self.telling.pop(key, None)
+            self.telling.discard(key)
         else:
-            self.telling[key] = reading
+            self.telling.add(key)
 
     def _learned(self, reading: Reading, place: str) -> float | None:
         """What engines of an endpoint take, as one more tells it."""
@@ -203,12 +203,9 @@ class Readings:
         """When the engine was last seen to work, in loop time; minus infinity if never."""
         return self._moved.get(key, -inf)
 
-    def foreign(self, key: str, now: float) -> float:
-        """Requests at a replica that this router did not send: other routers' and the like."""
-        return self.both(key, now)[0]
-
-    def pressure(self, key: str, now: float, own: int | None = None) -> float:
-        """How full the engine is; above 1 it queues. 0 when it doesn't say, or none queued lately.
+    def both(self, key: str, now: float, own: int | None = None) -> tuple[float, float]:
+        """Requests at a replica that this router did not send (other routers' and the like), and
+        how full the engine is; above 1 it queues, 0 when it doesn't say, or none queued lately.
 
         An engine that lets requests wait has as many running as it can, so the ratio of all to
         the running is the load over its capacity, whatever that is. One that lets nobody wait is
@@ -217,10 +214,6 @@ class Readings:
         Args:
             own: this router's requests there by now; else those of the reading.
         """
-        return self.both(key, now, own)[1]
-
-    def both(self, key: str, now: float, own: int | None = None) -> tuple[float, float]:
-        """`foreign` and `pressure`."""
         found = self._at.get(key)
         if found is None or found.running is None or now - found.at > self.stale:
             return 0.0, self._remembered(key, now, own or 0)
@@ -257,7 +250,7 @@ class Readings:
             del self._at[key]
             self._moved.pop(key, None)
             self._shared.discard(key)
-            self.telling.pop(key, None)
+            self.telling.discard(key)
         for place in self._most.keys() - {key.partition("/")[0] for key in keep}:
             del self._most[place]
 

@@ -95,19 +95,19 @@ def test_others_are_known_by_what_this_router_did_not_send() -> None:
 def test_a_stale_reading_says_nothing() -> None:
     book = Readings(stale=2.0)
     book.report("a", Reading(10.0, 4, 4, own=1))
-    assert (book.foreign("a", 11.0), book.pressure("a", 11.0)) == (7, 2)
-    assert (book.foreign("a", 12.5), book.pressure("a", 12.5)) == (0, 0)
+    assert book.both("a", 11.0) == (7, 2)
+    assert book.both("a", 12.5) == (0, 0)
     assert book.fresh("b", 0) is None
 
 
 def test_what_came_and_went_since_a_reading_counts() -> None:
     book = Readings(stale=2.0)
     book.report("a/0", Reading(10.0, running=4, waiting=2, own=1))
-    assert [book.pressure("a/0", 11.0, own) for own in (1, 3, 0)] == [1.5, 2.0, 1.25]
+    assert [book.both("a/0", 11.0, own)[1] for own in (1, 3, 0)] == [1.5, 2.0, 1.25]
     book.report("a/0", Reading(11.0, running=3, waiting=2, own=1))
     book.report("b/0", Reading(11.0, running=3, waiting=2, own=1))
     book.report("b/0", Reading(12.0, running=1, own=1))
-    assert book.pressure("b/0", 12.0, 100) == 0  # three are too few to tell what it takes
+    assert book.both("b/0", 12.0, 100)[1] == 0  # three are too few to tell what it takes
 
 
 def test_how_many_an_endpoint_s_engines_take_is_learned_from_those_that_queue() -> None:
@@ -116,19 +116,19 @@ def test_how_many_an_endpoint_s_engines_take_is_learned_from_those_that_queue() 
     for key in ("a/0", "b/0"):
         book.report(key, Reading(10.0, running=1, own=1))
     assert ("a/0" in book.telling, "b/0" in book.telling) == (True, False)
-    assert [book.pressure(key, 10.0, 8) for key in ("a/0", "b/0")] == [2.0, 0]
+    assert [book.both(key, 10.0, 8)[1] for key in ("a/0", "b/0")] == [2.0, 0]
     book.report("a/0", Reading(11.0, running=3, own=1))  # it may take more than they did
-    assert book.pressure("a/0", 11.0, 7) == 2.0
+    assert book.both("a/0", 11.0, 7)[1] == 2.0
     book.report("a/0", Reading(12.0, running=6, own=1))
-    assert book.pressure("a/0", 15.0, 12) == 2.0  # stale; but six it did run
+    assert book.both("a/0", 15.0, 12)[1] == 2.0  # stale; but six it did run
     book.report("a/0", Reading(40.0, running=2, own=2))
-    assert book.pressure("a/0", 40.0, 12) == 2.0
+    assert book.both("a/0", 40.0, 12)[1] == 2.0
     book.report("a/0", Reading(41.0, running=2, own=2))
-    assert book.pressure("a/0", 41.0, 12) == 0  # none queued for half a minute: a burst may go
+    assert book.both("a/0", 41.0, 12)[1] == 0  # none queued for half a minute: a burst may go
     assert ("a/0" in book.telling, book.since("a/0", 41.0, 12)) == (False, 0)
     book.forget(frozenset({"b/0"}))
     book.report("a/0", Reading(702.0, running=1))
-    assert book.pressure("a/0", 702.0, 12) == 0
+    assert book.both("a/0", 702.0, 12)[1] == 0
 
 
 def test_what_an_engine_has_not_told_of_yet() -> None:
@@ -145,7 +145,7 @@ def test_what_an_engine_has_not_told_of_yet() -> None:
 def test_a_missing_number_is_not_saturation(reading: Reading) -> None:
     book = Readings()
     book.report("a", reading)
-    assert book.pressure("a", 0) == 0
+    assert book.both("a", 0)[1] == 0
 
 
 def test_an_engine_moves_when_its_counter_does() -> None:
