@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from regions.prefix import BLOCK, Trail, trail
-from router.balance import Balance
 from router.errors import RequestError
 from router.exchange import while_connected
 from router.pipeline import Refused
@@ -27,11 +26,6 @@ class Ranking:
 
     placing: Placing
     pools: Pools = field(default_factory=Pools)
-
-    @property
-    def balance(self) -> Balance:
-        """The load of every replica."""
-        return self.placing.balance
 
     async def run(self, filtered: Filtered) -> Ranked:
         """First choice first; its place is held by the request's lease.

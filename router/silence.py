@@ -38,10 +38,6 @@ class Silence:
         self._times: dict[tuple[str, bool], deque[float]] = {}
         self._heard: dict[str, float] = {}
 
-    def patience(self, key: str, stream: bool) -> Patience:
-        """What an attempt is made inside: `with`."""
-        return Patience(self, key, stream, self._loop_time())
-
     def enter(self, one: Patience) -> None:
         """An attempt begins."""
         waiting = self._waiting.get(one.key)

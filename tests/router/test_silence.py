@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from router.silence import ENOUGH, KEPT, LEAST, UNKNOWN, Silence
+from router.silence import ENOUGH, KEPT, LEAST, UNKNOWN, Patience, Silence
 from router.transport.messages import AnswerTimeout, Fate
 
 
@@ -19,7 +19,7 @@ class Clock:
 
 
 async def heard(silence: Silence, clock: Clock, seconds: float, stream: bool = True) -> None:
-    with silence.patience("a", stream):
+    with Patience(silence, "a", stream, clock()):
         clock.now += seconds
 
 
@@ -38,9 +38,10 @@ async def test_what_is_usual_is_the_99th_percentile_of_the_last() -> None:
 
 
 async def test_a_failed_attempt_teaches_nothing() -> None:
-    silence = Silence(Clock())
+    clock = Clock()
+    silence = Silence(clock)
     for _ in range(ENOUGH):
-        with pytest.raises(ValueError, match="no"), silence.patience("a", True):
+        with pytest.raises(ValueError, match="no"), Patience(silence, "a", True, clock()):
             raise ValueError("no")
     assert silence.usual("a", True) == UNKNOWN
     assert silence.heard("a") == float("-inf")
@@ -51,7 +52,7 @@ async def test_who_waits_longer_than_usual_is_suspected_until_content_comes() ->
     silence = Silence(clock)
     for _ in range(ENOUGH):
         await heard(silence, clock, 0.0)
-    with silence.patience("a", True):
+    with Patience(silence, "a", True, clock()):
         clock.now += LEAST + 0.1
         assert list(silence.suspects(0.2)) == []
         clock.now += 0.2
@@ -62,10 +63,11 @@ async def test_who_waits_longer_than_usual_is_suspected_until_content_comes() ->
 
 
 async def test_ending_the_wait_is_a_timeout_of_unknown_fate() -> None:
-    silence = Silence(asyncio.get_running_loop().time)
+    clock = asyncio.get_running_loop().time
+    silence = Silence(clock)
 
     async def attempt() -> None:
-        with silence.patience("a", True):
+        with Patience(silence, "a", True, clock()):
             await asyncio.sleep(30)
 
     tasks = [asyncio.create_task(attempt()) for _ in range(3)]
@@ -80,10 +82,11 @@ async def test_ending_the_wait_is_a_timeout_of_unknown_fate() -> None:
 
 
 async def test_a_cancellation_of_somebody_else_stays_one() -> None:
-    silence = Silence(asyncio.get_running_loop().time)
+    clock = asyncio.get_running_loop().time
+    silence = Silence(clock)
 
     async def attempt() -> None:
-        with silence.patience("a", True):
+        with Patience(silence, "a", True, clock()):
             await asyncio.sleep(30)
 
     task = asyncio.create_task(attempt())
