@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Final
 
 from policies.attributes import nearest
+from policies.timed import earliest
 from regions.model import Assurance, Endpoint
 
 KINDS: Final = frozenset({"vllm"})
@@ -64,9 +65,8 @@ def _wrong(endpoint: Endpoint, half: Endpoint) -> str | None:
 def _both(one: Endpoint, other: Endpoint) -> tuple[Assurance, ...]:
     """What both halves hold, as long as both do."""
     theirs = {assurance.name: assurance for assurance in other.assurances}
-    found = []
-    for mine in one.assurances:
-        if (also := theirs.get(mine.name)) is not None:
-            ends = [end for end in (mine.until, also.until) if end is not None]
-            found.append(replace(mine, until=min(ends, default=None)))
-    return tuple(found)
+    return tuple(
+        replace(mine, until=earliest((mine.until, theirs[mine.name].until)))
+        for mine in one.assurances
+        if mine.name in theirs
+    )

@@ -12,10 +12,11 @@ import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Annotated, Final, Literal
+from typing import Annotated, Final
 
 from pydantic import BeforeValidator, Field
 
+from policies.files import Urgency
 from policies.model import Priority
 from regions.document import Document, validate
 from router.config_types import Strict
@@ -96,7 +97,7 @@ class KeyLine(Strict):
     concurrency: Annotated[int, Field(ge=1)] | None = None
     attributes: Mapping[str, Values] = Field(default_factory=dict)
     view_from: str = ""
-    priority: Literal["interactive", "standard", "batch"] | None = None
+    priority: Urgency | None = None
     home_region: str | None = None
     home_url: str | None = None
 

@@ -11,9 +11,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Final, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
 from policies.model import Policy, Priority
+from router.config_types import Strict
 from router.errors import RequestError
 
 if TYPE_CHECKING:
@@ -33,13 +34,11 @@ NUMBERS: Final[Mapping[Priority, int]] = {
 Share = Annotated[float, Field(gt=0, le=0.5)]
 
 
-class PrioritiesSection(BaseModel):
+class PrioritiesSection(Strict):
     """Requests wait by class: the more urgent first.
 
     `standard`, `batch`: the least share of room that each gets while more urgent ones wait.
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     standard: Share = 0.2
     batch: Share = 0.05
