@@ -31,10 +31,8 @@ def ask_of(committed: Committed[Plan]) -> Ask:
 
 def ask_at(run: Run, candidacy: Candidacy) -> Ask:
     """The request for one endpoint: with the cache of its prompt, where its other half made it."""
-    ask, moved = ask_of(run.committed), run.moved
-    if moved is None or moved[0] != candidacy.endpoint.name:
-        return ask
-    return replace(ask, transfer=moved[1])
+    ask, moved = ask_of(run.committed), run.cache_for(candidacy.endpoint.name)
+    return ask if moved is None else replace(ask, transfer=moved)
 
 
 def timeouts_of(plan: Plan) -> Timeouts:

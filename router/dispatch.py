@@ -268,7 +268,7 @@ class Dispatcher:
         """
         if self.vetoed(run, candidacy):
             return None
-        number = max(len(run.asked), len(run.attempts)) if run.asked or run.attempts else 0
+        number = max(len(run.asked), len(run.attempts))
         run.asked.add(replica)
         if number:
             await self.record(run.plan, candidacy, number)
@@ -310,8 +310,8 @@ class Dispatcher:
         plan, endpoint = run.plan, candidacy.endpoint
         arrival = run.arrival
         snapshot, now = arrival.snapshot, self.wall_time()
-        provider = snapshot.providers[endpoint.kind]
-        target = self.roles.filled(endpoint, snapshot.targets[endpoint.name][replica], now)
+        provider = snapshot.provider(endpoint)
+        target = self.roles.filled(endpoint, snapshot.target(endpoint, replica), now)
         request = provider.encode(ask, endpoint, target, now)
         timeouts = timeouts_of(plan)
         sent_at = self.loop_time()

@@ -96,9 +96,9 @@ class Prefills:
             return True
         if by.vetoed(run, candidacy):
             return True  # which the attempt itself finds
-        used = run.moved is not None and run.moved[0] == name
+        used = run.cache_for(name) is not None
         run.moved = None
-        run.whole |= {name}
+        run.whole.add(name)
         left = 0 if used else elsewhere(run.plan, candidacy.endpoint, replica)
         if not left:
             return True
@@ -108,7 +108,7 @@ class Prefills:
         if moved is None:
             return len(run.failures) == before or by.may_go_on(run)
         run.moved = name, moved
-        run.whole -= {name}
+        run.whole.discard(name)
         return True
 
     def ask(self, run: Run, candidacy: Candidacy, by: Attempting) -> Ask:
@@ -122,12 +122,12 @@ class Prefills:
     def lost(self, run: Run, candidacy: Candidacy, by: Attempting) -> bool:
         """Whether a replica that refused a request with a cache may be asked again without one."""
         name, last = candidacy.endpoint.name, run.failures[-1] if run.failures else None
-        if run.moved is None or run.moved[0] != name or last is None or last.status is None:
+        if run.cache_for(name) is None or last is None or last.status is None:
             return False
         if last.load:
             return False  # it has too much to do, with a cache or without
         run.moved = None
-        run.whole |= {name}
+        run.whole.add(name)
         return by.may_go_on(run)
 
     async def _tried(
@@ -145,7 +145,7 @@ class Prefills:
                     return None
                 if number and not by.may_go_on(run):
                     return None
-                held = first if first is not None and key == kept else None
+                held = first if key == kept else None
                 held = held or self.inflight.enter(key, left, left, self.loop_time())
                 before = len(run.failures)
                 found = await self._once(run, half, held, by)
@@ -185,9 +185,9 @@ def half_of(candidacy: Candidacy, half: Endpoint) -> Candidacy:
 
 def _is_there(run: Run, name: str) -> bool:
     """Whether a cache was made for this endpoint and nobody can have fetched it yet."""
-    if run.moved is None or run.moved[0] != name:
+    if run.cache_for(name) is None or not run.failures:
         return False
-    return bool(run.failures) and run.failures[-1].fate is Fate.NOT_SENT
+    return run.failures[-1].fate is Fate.NOT_SENT
 
 
 def elsewhere(plan: Plan, endpoint: Endpoint, replica: str) -> int:

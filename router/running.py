@@ -44,7 +44,11 @@ class Run:
         self.asked: set[str] = set()
         self.out: set[str] = set()
         self.moved: tuple[str, Mapping[str, object]] | None = None
-        self.whole: frozenset[str] = frozenset()
+        self.whole: set[str] = set()
+
+    def cache_for(self, endpoint: str) -> Mapping[str, object] | None:
+        """Where the prompt's cache is, if it was made for this endpoint."""
+        return None if self.moved is None or self.moved[0] != endpoint else self.moved[1]
 
     @property
     def tried(self) -> int:
