@@ -299,7 +299,9 @@ class Balance:
         """Count a request, whose prompt is work here unless another endpoint computes it."""
         half = self._half(endpoint) if self._halves else None
         if half is not None and left >= half.least:
-            return self.enter(endpoint, key, tokens, 0).away(left)
+            held = self.enter(endpoint, key, tokens, 0)
+            held.elsewhere = left
+            return held
         return self.enter(endpoint, key, tokens, left)
 
     def _half(self, endpoint: str) -> _Half | None:

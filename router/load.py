@@ -129,10 +129,11 @@ class InFlight:
 class Held:
     """One request's tokens at one replica; closing twice counts once.
 
-    `ahead`: prompt tokens that were to compute before its answer, its own among them.
+    `ahead`: prompt tokens that were to compute before its answer, its own among them; `elsewhere`:
+    those of its prompt that another endpoint is to compute first, which are no work here.
     """
 
-    __slots__ = ("_at", "_berth", "_elsewhere", "_prompt", "ahead", "key", "since", "tokens")
+    __slots__ = ("_at", "_berth", "_prompt", "ahead", "elsewhere", "key", "since", "tokens")
 
     def __init__(
         self, at: InFlight, berth: Berth, key: str, tokens: int, prompt: int, ahead: float,
@@ -145,17 +146,7 @@ class Held:
         self.tokens = tokens
         self.ahead = ahead
         self.since = since
-
-    @property
-    def elsewhere(self) -> int:
-        """Prompt tokens that another endpoint is to compute first."""
-        found: int = getattr(self, "_elsewhere", 0)
-        return found
-
-    def away(self, prompt: int) -> Held:
-        """So many of its prompt's tokens are computed elsewhere: they are no work here."""
-        self._elsewhere = prompt
-        return self
+        self.elsewhere = 0
 
     def opened(self, now: float) -> None:
         """A stream's first token came; told twice counts once."""
