@@ -93,7 +93,7 @@ class HttpTransport:
         now = self._now()
         if timeouts.deadline <= now:
             raise ConnectFailed("the deadline passed before the request was sent", "timeout")
-        pool = self._pools.get(request.origin) or self._pool(request.origin)
+        pool = self._pool(request.origin)
         connection = pool.take(now)
         if connection is None:
             connection = await pool.connect(timeouts.connect, timeouts.deadline)
