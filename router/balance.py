@@ -298,11 +298,10 @@ class Balance:
     def _entered(self, endpoint: str, key: str, tokens: int, left: int) -> Held:
         """Count a request, whose prompt is work here unless another endpoint computes it."""
         half = self._half(endpoint) if self._halves else None
-        if half is not None and left >= half.least:
-            held = self.enter(endpoint, key, tokens, 0)
-            held.elsewhere = left
-            return held
-        return self.enter(endpoint, key, tokens, left)
+        away = left if half is not None and left >= half.least else 0
+        held = self.enter(endpoint, key, tokens, left - away)
+        held.elsewhere = away
+        return held
 
     def _half(self, endpoint: str) -> _Half | None:
         """Where an endpoint's prompts are computed, if elsewhere: the best replica of its other
@@ -344,11 +343,9 @@ class Balance:
     def in_turn(self, snapshot: Snapshot, endpoint: str, first: str | None) -> Iterator[str]:
         """An endpoint's replicas as they are to be asked, the reserved one first if it is well."""
         now, replicas = self.loop_time(), snapshot.targets[endpoint]
-        if first is not None and first in replicas:
-            standing = self.health.standing(first, now)
-            if standing is Standing.GOOD or not standing.turn:
-                yield first  # hardly ever is another one asked: they needn't be put in order
-                replicas = {key: replicas[key] for key in replicas if key != first}
+        if first and first in replicas and not self.health.standing(first, now).turn:
+            yield first  # hardly ever is another one asked: they needn't be put in order
+            replicas = {key: replicas[key] for key in replicas if key != first}
         known = self._apart if snapshot is self._of else apart(snapshot)
 
         def rank(key: str) -> tuple[int, bool, int, float]:
