@@ -83,6 +83,7 @@ def words(value: object) -> object:
 
 Moment = Annotated[float, BeforeValidator(moment), WithJsonSchema({"type": "string"})]
 Duration = Annotated[float, BeforeValidator(duration), WithJsonSchema({"type": "string"})]
+Lasting = Annotated[Duration, Field(gt=0)]
 RateText = Annotated[tuple[int, float], BeforeValidator(rate), WithJsonSchema({"type": "string"})]
 _TEXTS: Final = {"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]}
 Words = Annotated[tuple[str, ...], BeforeValidator(words), WithJsonSchema(_TEXTS)]
@@ -200,8 +201,8 @@ class HedgeConfig(Strict):
 class TimeoutsConfig(Strict):
     """What its answers may take, where a model is slower or quicker than `limits` has it."""
 
-    first_token: Duration | None = None
-    answer: Duration | None = None
+    first_token: Lasting | None = None
+    answer: Lasting | None = None
 
 
 class ModelConfig(Strict):

@@ -128,8 +128,17 @@ def read_bundle(data: bytes) -> Bundle:
             raise ProofRefused("the checkpoint is of another log")
         lines = [_read_line(item) for item in value["lines"]]
     except (ValueError, KeyError, TypeError, AttributeError, NoteInvalid) as error:
-        raise ProofRefused(f"the bundle can't be read: {error}") from error
+        raise ProofRefused(f"the bundle can't be read: {misread(error)}") from error
     return Bundle(head, lines)
+
+
+def misread(error: Exception) -> str:
+    """What is wrong with the form of a file, in words, by the error it was read with."""
+    if isinstance(error, KeyError):
+        return f"it has no `{error.args[0]}`"
+    if isinstance(error, TypeError | AttributeError):
+        return "it is JSON, but not of the form that `domicile audit` writes"
+    return str(error)
 
 
 def _read_line(item: Mapping[str, object]) -> ProvedLine:
@@ -216,7 +225,7 @@ def verify_growth(data: bytes, keys: Sequence[PublicKey]) -> tuple[Checkpoint, C
         proof = _steps(value["proof"])
         stated = value["format"]
     except (ValueError, KeyError, TypeError, AttributeError, NoteInvalid) as error:
-        raise ProofRefused(f"the growth proof can't be read: {error}") from error
+        raise ProofRefused(f"the growth proof can't be read: {misread(error)}") from error
     if stated != GROWTH or old.origin != new.origin:
         raise ProofRefused("not a growth proof of one log")
     if old.signed_by(keys) is None or new.signed_by(keys) is None:

@@ -61,6 +61,14 @@ class VerifyResult:
         }
 
 
+def logs_in(path: Path) -> Folder:
+    """The folder of logs at `path`. Raises UsageError: there are none."""
+    folder = Folder(path)
+    if not folder.log_ids() and not folder.roster.exists():
+        raise UsageError(f"`{path}` holds no log: give the folder that `log.dir` names")
+    return folder
+
+
 def run_verify(
     folder: Path,
     against: Sequence[Path] = (),
@@ -68,8 +76,7 @@ def run_verify(
     receipts: Sequence[Path] = (),
 ) -> VerifyResult:
     """Verify `folder` against checkpoint or receipt files. Raises UsageError."""
-    if not Folder(folder).log_ids() and not Folder(folder).roster.exists():
-        raise UsageError(f"`{folder}` holds no log: give the folder that `log.dir` names")
+    logs_in(folder)
     anchors = [read_anchor(path) for path in against]
     anchors += [anchor for path in receipts for anchor in read_receipts(path)]
     keys = [key if isinstance(key, PublicKey) else read_key(key) for key in public_keys]

@@ -24,7 +24,7 @@ from typing import Final
 
 import orjson
 
-from router.audit.bundle import ProofRefused
+from router.audit.bundle import ProofRefused, misread
 from router.audit.layout import LogFolder
 from router.audit.lines import Value
 from router.audit.openings import (
@@ -107,7 +107,7 @@ def read_disclosure(data: bytes) -> Disclosure:
         ]
         return Disclosure(str(value["log"]), str(value["request"]), key, openings)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise ProofRefused(f"the disclosure can't be read: {error}") from error
+        raise ProofRefused(f"the disclosure can't be read: {misread(error)}") from error
 
 
 def belongs(shown: Iterable[Shown], given: Disclosure, body: bytes) -> list[Shown]:

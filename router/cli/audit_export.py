@@ -42,13 +42,16 @@ def export(source: Path, target: Path, shape: str, tenant: str | None, log: str 
     It holds what the log holds: keep it inside the same boundary.
     Exit codes: 0 written, 1 the log can't be read, or pyarrow is not installed, 2 usage.
     """  # noqa: D301
+    from router.audit.commands import logs_in
+
+    if shape != "bundle" and log is not None:
+        raise click.UsageError("`--log` is for `--format bundle`")
+    logs_in(source)
     if shape == "bundle":
         if tenant is None:
             raise click.UsageError("`--format bundle` needs `--tenant NAME`: it is one tenant's")
         say_released(source)
         what = _bundle(source, target, tenant, log)
-    elif log is not None:
-        raise click.UsageError("`--log` is for `--format bundle`")
     elif shape == "parquet":
         what = _requests(source, target, tenant)
     else:

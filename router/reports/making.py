@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
-from router.audit.commands import UsageError, read_anchor, read_receipts
+from router.audit.commands import logs_in, read_anchor, read_receipts
 from router.audit.errors import AuditError
 from router.audit.layout import Folder
 from router.audit.note import PublicKey
@@ -65,9 +65,7 @@ def make(path: Path, asked: Asked, progress: Callable[[int], object] = lambda _:
         UsageError: no log there, or an anchor that can't be read.
         NotWhole: the log has findings. PlaceError: `view_from` means nothing here.
     """
-    folder = Folder(path)
-    if not folder.log_ids() and not folder.roster.exists():
-        raise UsageError(f"`{path}` holds no log: give the folder that `log.dir` names")
+    folder = logs_in(path)
     anchors = [read_anchor(one) for one in asked.against]
     anchors += [anchor for one in asked.receipts for anchor in read_receipts(one)]
     roster, facts = _roster(folder), Facts(folder)

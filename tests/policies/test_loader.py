@@ -56,6 +56,8 @@ def test_own_regions_are_in_the_catalog() -> None:
         ("models: {m: {tiers: {small: []}}}", "has no endpoint"),
         ("tenants: {a: {models: [nope]}}", "model `nope` is not defined"),
         ("apps: {a: {trusted: [nope]}}", "attribute `nope` is not declared"),
+        ("models: {m: {timeouts: {answer: 0s}, tiers: {small: [x]}}}", "should be greater than 0"),
+        ("models: {m: {timeouts: {first_token: 0ms}}}", "should be greater than 0"),
         ("tenants: {a: {weight: 0}}", "greater than or equal to 1"),
         ("tenants: {a: {limits: {requests: many}}}", "600/min"),
         ("tenants: {a: {grant: {process: EU, until: soon}}}", "2027-12-31"),

@@ -111,6 +111,35 @@ def test_other_forms_are_refused(folder: LogFolder, box: LogBox, change: dict[st
         verify_bundle(orjson.dumps({**bundle, **change}), [box.key])
 
 
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        (b"[]", "not of the form"),
+        (b"null", "not of the form"),
+        (b"{}", "it has no `format`"),
+        (b'{"format": "domicile-bundle/1"}', "it has no `checkpoint`"),
+    ],
+)
+def test_what_is_no_bundle_is_told_in_words(data: bytes, said: str) -> None:
+    with pytest.raises(ProofRefused, match=f"the bundle can't be read: .*{said}"):
+        verify_bundle(data, [])
+
+
+@pytest.mark.parametrize(
+    ("change", "said"), [({"old": 1}, "not of the form"), ({"proof": None}, "not of the form")]
+)
+def test_what_is_no_growth_proof_is_told_in_words(
+    folder: LogFolder, box: LogBox, change: dict[str, object], said: str
+) -> None:
+    heads = published(folder)
+    proof = orjson.loads(prove_growth(folder, heads[0], heads[-1]))
+    with pytest.raises(ProofRefused, match=f"the growth proof can't be read: .*{said}"):
+        verify_growth(orjson.dumps({**proof, **change}), [box.key])
+    del proof["old"]
+    with pytest.raises(ProofRefused, match="it has no `old`"):
+        verify_growth(orjson.dumps(proof), [box.key])
+
+
 def test_a_bundle_without_its_interned_values_is_refused(folder: LogFolder, box: LogBox) -> None:
     bundle = orjson.loads(prove_request(folder, "r3", published(folder)[-1]).to_json())
     bundle["lines"] = [one for one in bundle["lines"] if '"intern"' not in one["line"]]

@@ -136,8 +136,8 @@ async def test_what_is_no_disclosure_is_refused(box: LogBox, change: dict[str, o
     value = json.loads(disclose(folder, "r1").to_json())
     with pytest.raises(ProofRefused):
         read_disclosure(json.dumps({**value, **change}).encode())
-    for junk in (b"", b"[]", b"\xff"):
-        with pytest.raises(ProofRefused):
+    for junk, said in ((b"", "empty"), (b"[]", "form"), (b"{}", "no `format`"), (b"\xff", "UTF-8")):
+        with pytest.raises(ProofRefused, match=said):
             read_disclosure(junk)
 
 

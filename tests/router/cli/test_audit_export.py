@@ -63,6 +63,17 @@ def test_what_can_not_be_exported(
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.parametrize("shape", ["parquet", "ocsf", "cef", "otel", "bundle"])
+def test_a_folder_without_logs_is_no_empty_export(
+    domicile: Domicile, tmp_path: Path, shape: str
+) -> None:
+    out = tmp_path / "out"
+    for nothing in (tmp_path / "absent", tmp_path):
+        ran = domicile("audit", "export", nothing, out, "--format", shape, "--tenant", "shop")
+        assert (ran.code, "holds no log" in ran.err) == (2, True)
+    assert not out.exists()
+
+
 async def test_of_several_logs_one_is_named(
     domicile: Domicile, filled: LogBox, tmp_path: Path
 ) -> None:
