@@ -23,7 +23,7 @@ from tests.chaos.world import REPLICAS, write
 
 ROOT = Path(__file__).resolve().parents[2]
 STATE = "state: {redis: 'file:redis.url', region: 'self:fra1'}\n"
-LIMITS = "{first_token: 1s, answer: 1500ms, idle: 1s, connect: 1s, deadline: 6s}"
+LIMITS = "first_token: 1s, answer: 1500ms, idle: 1s"
 SERVE = """
 import sys
 from router.cli.main import main
@@ -280,12 +280,8 @@ class Town:
 
 
 def _files(folder: Path, urls: dict[str, str], ports: tuple[int, int], redis: int) -> Path:
-    main = write(folder, urls, ports)
-    lines = [
-        f"  limits: {LIMITS}" if line.startswith("  limits:") else line
-        for line in main.read_text().splitlines()
-    ]
-    main.write_text("\n".join(lines) + "\n" + STATE)
+    main = write(folder, urls, ports, limits=LIMITS)
+    main.write_text(main.read_text() + STATE)
     (folder / "redis.url").write_text(f"redis://127.0.0.1:{redis}/0")
     baseline = folder / "baseline.yaml"
     clinic = "clinic: {grant: {process: EU}"
