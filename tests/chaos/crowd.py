@@ -18,7 +18,7 @@ import pytest
 
 from bench.machine import resident_mib
 from tests.chaos.world import DEADLINE, KEYS, Client, Heard, Question, write
-from tests.router.supervisor.running import ROOT, SERVE, until
+from tests.router.supervisor.running import ROOT, started, until
 
 LONG = "first_token: 10m, answer: 10m, idle: 10m"
 AT_ONCE = 200
@@ -129,11 +129,11 @@ def request(text: str, *, stream: bool = False, more: str = "", key: str = "clin
 @asynccontextmanager
 async def crowded(folder: Path, free_port: Callable[[], int]) -> AsyncIterator[Crowded]:
     """Start both; whatever is left at the end is killed, each by itself."""
-    environment = {"PATH": os.environ["PATH"]}
     async with AsyncExitStack() as stack:
         upstream = await asyncio.create_subprocess_exec(
-            sys.executable, "-m", "tests.chaos.silent", cwd=ROOT, stdout=PIPE, env=environment
-        )
+            sys.executable, "-m", "tests.chaos.silent", cwd=ROOT, stdout=PIPE,
+            env={"PATH": os.environ["PATH"]},
+        )  # fmt: skip
         stack.push_async_callback(killed, upstream)
         assert upstream.stdout is not None
         ports = (await upstream.stdout.readline()).decode().split()
@@ -149,11 +149,7 @@ async def crowded(folder: Path, free_port: Callable[[], int]) -> AsyncIterator[C
         main.write_text(main.read_text().replace(deadline, "deadline: 10m"))
         keys = folder / "keys.yaml"
         keys.write_text(keys.read_text().replace("-key, ", "-key, concurrency: 1000000, ", 2))
-        with (folder / "stderr.txt").open("ab") as said:
-            process = await asyncio.create_subprocess_exec(
-                sys.executable, "-c", SERVE, str(main), "1", cwd=ROOT, stdout=said, stderr=said,
-                env=environment,
-            )  # fmt: skip
+        process = await started(folder, 1)
         stack.push_async_callback(killed, process)
         found = Crowded(folder, process, upstream, port)
 

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import signal
 import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -16,7 +14,7 @@ from router.audit.verify import verify
 from tests.chaos import evidence
 from tests.chaos.world import Heard, Question
 from tests.router.audit.test_writer_points import mounted
-from tests.router.supervisor.running import ROOT, SERVE, Running, running, until
+from tests.router.supervisor.running import Running, running, started, until
 
 SPACE = "size=16m"
 
@@ -62,12 +60,7 @@ def sent(one: Running) -> int:
 async def again(one: Running) -> None:
     """Begin anew on the same files."""
     await one.end(signal.SIGTERM)
-    main = str(one.folder / "domicile.yaml")
-    with (one.folder / "stderr.txt").open("ab") as said:
-        one.process = await asyncio.create_subprocess_exec(
-            sys.executable, "-c", SERVE, main, "1", cwd=ROOT, stderr=said, stdout=said,
-            env={"PATH": os.environ["PATH"]},
-        )  # fmt: skip
+    one.process = await started(one.folder, 1)
     await one.ready()
 
 

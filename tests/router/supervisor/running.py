@@ -96,6 +96,16 @@ class Running:
         return (self.folder / "stderr.txt").read_text()
 
 
+async def started(folder: Path, workers: int) -> asyncio.subprocess.Process:
+    """Start it on the files of a folder; what it says goes to `stderr.txt` there."""
+    main = str(folder / "domicile.yaml")
+    with (folder / "stderr.txt").open("ab") as said:
+        return await asyncio.create_subprocess_exec(
+            sys.executable, "-c", SERVE, main, str(workers), cwd=ROOT, stdout=said, stderr=said,
+            env={"PATH": os.environ["PATH"]},
+        )  # fmt: skip
+
+
 @asynccontextmanager
 async def running(
     folder: Path, free_port: Callable[[], int], workers: int = 2, state: str = "", limits: str = ""
@@ -114,11 +124,7 @@ async def running(
             text = baseline.read_text()
             assert written in text
             baseline.write_text(text.replace(written, f"{written}, {limits}"))
-        with (folder / "stderr.txt").open("ab") as said:
-            process = await asyncio.create_subprocess_exec(
-                sys.executable, "-c", SERVE, str(main), str(workers), cwd=ROOT, stderr=said,
-                stdout=said, env={"PATH": os.environ["PATH"]},
-            )  # fmt: skip
+        process = await started(folder, workers)
         one = Running(
             process, folder, f"http://127.0.0.1:{port}", f"http://127.0.0.1:{admin}", fleet, http
         )
