@@ -18,7 +18,8 @@ from pathlib import Path
 import httpx
 import orjson
 
-from tests.chaos.town import ROOT, Link, Town, stamp
+from tests.chaos.town import Link, Town, stamp
+from tests.router.supervisor.running import ROOT
 
 RATE = 30
 NEAR = 0.01

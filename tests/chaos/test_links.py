@@ -16,7 +16,8 @@ import pytest
 from tests.chaos import judging
 from tests.chaos.links import PHASES, RATE
 from tests.chaos.namespaces import why_not
-from tests.chaos.town import INSIDE, ROOT
+from tests.chaos.town import INSIDE
+from tests.router.supervisor.running import ROOT
 
 Heard = list[object]
 

@@ -20,15 +20,10 @@ from pathlib import Path
 import httpx
 
 from tests.chaos.world import REPLICAS, write
+from tests.router.supervisor.running import ROOT, SERVE
 
-ROOT = Path(__file__).resolve().parents[2]
 STATE = "state: {redis: 'file:redis.url', region: 'self:fra1'}\n"
 LIMITS = "first_token: 1s, answer: 1500ms, idle: 1s"
-SERVE = """
-import sys
-from router.cli.main import main
-main(["serve", "--config", sys.argv[1], "--workers", "2"])
-"""
 INSIDE = 'ip link set lo up && exec "$@"'
 """For `sh -c` in a new network namespace: what follows is the program."""
 _TABLE = """
@@ -179,7 +174,7 @@ class Town:
         urls = {name: f"http://{self._host(name)}:{port}" for name, port in placed.items()}
         self.config = _files(folder, urls, (public, admin), redis)
         said = folder / "router.stderr"
-        serve = (sys.executable, "-c", SERVE, str(self.config))
+        serve = (sys.executable, "-c", SERVE, str(self.config), "2")
         self.router = Part("router", serve, said)
         program = shutil.which("redis-server") or "redis-server"
         options = ("--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--dir", str(folder))

@@ -17,7 +17,8 @@ from typing import BinaryIO
 import httpx
 import orjson
 
-from tests.chaos.town import ROOT, Town, alive, descriptors, memory, stamp
+from tests.chaos.town import Town, alive, descriptors, memory, stamp
+from tests.router.supervisor.running import ROOT
 from tests.soak.weather import Weather
 
 WARM = 20.0

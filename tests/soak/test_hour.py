@@ -18,8 +18,9 @@ import pytest
 
 from tests.chaos import judging
 from tests.chaos.namespaces import why_not
-from tests.chaos.town import INSIDE, ROOT
+from tests.chaos.town import INSIDE
 from tests.conftest import missing
+from tests.router.supervisor.running import ROOT
 
 SECONDS = float(os.environ.get("DOMICILE_SOAK_SECONDS", "3600"))
 RATE = float(os.environ.get("DOMICILE_SOAK_RATE", "200"))
