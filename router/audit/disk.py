@@ -3,6 +3,8 @@
 import errno
 import fcntl
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Protocol
 
@@ -129,3 +131,12 @@ class LocalDisk:
             self.flush(fd)
         finally:
             os.close(fd)
+
+
+@contextmanager
+def refused(log: Path) -> Iterator[None]:
+    """Tell what the disk refuses while a log is opened. Raises LogUnavailable for OSError."""
+    try:
+        yield
+    except OSError as error:
+        raise LogUnavailable(f"the log `{log}` can't be opened: {error}") from error

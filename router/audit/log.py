@@ -17,7 +17,7 @@ from threading import Thread
 from typing import Final, Generic, Literal, TypeVar
 
 from router.audit.certificate import Signing
-from router.audit.disk import Disk, LocalDisk
+from router.audit.disk import Disk, LocalDisk, refused
 from router.audit.entry import Entry, Json, Kind
 from router.audit.errors import AuditError, LogUnavailable
 from router.audit.intake import Intake
@@ -118,22 +118,23 @@ class AuditLog:
         """
         disk = disk or LocalDisk()
         folder = Folder(settings.dir).log(settings.log_id)
-        lock = disk.lock(folder.lock, wait=False)
-        try:
-            state = await asyncio.to_thread(recover, folder, settings.log_id, disk)
-            now = max(clock(), state.newest)
-            made = (settings.log_id, settings.authority, entropy, now)
-            signing = await asyncio.to_thread(Signing, *made)
-            log = cls(settings, signing, disk, lock, state, clock, entropy)
-        except BaseException:
-            disk.close(lock)
-            raise
-        try:
-            await log._begin(state)
-        except BaseException:
-            await log._release()
-            raise
-        return log
+        with refused(folder.path):
+            lock = disk.lock(folder.lock, wait=False)
+            try:
+                state = await asyncio.to_thread(recover, folder, settings.log_id, disk)
+                now = max(clock(), state.newest)
+                made = (settings.log_id, settings.authority, entropy, now)
+                signing = await asyncio.to_thread(Signing, *made)
+                log = cls(settings, signing, disk, lock, state, clock, entropy)
+            except BaseException:
+                disk.close(lock)
+                raise
+            try:
+                await log._begin(state)
+            except BaseException:
+                await log._release()
+                raise
+            return log
 
     # Writing.
 

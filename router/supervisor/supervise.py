@@ -66,10 +66,22 @@ async def supervise(
     reloader = Reloader(crew, crew, source)
     front = listener(admin.build(crew, reloader, token))
     await _run(crew, reloader, front, private, clocks)
-    for slot in crew.slots:
-        await settle_log(replace(log, log_id=slot.log))
-    if crew.hopeless.done():
-        raise ConfigError(crew.hopeless.result())
+    await settled(crew, log)
+
+
+async def settled(crew: Crew, log: LogSettings) -> None:
+    """Settle what no worker did. Why none could be started is told first: a log that can't be
+    settled then is a consequence.
+
+    Raises:
+        ConfigError: no worker could be started. AuditError: a log can't be settled.
+    """
+    try:
+        for slot in crew.slots:
+            await settle_log(replace(log, log_id=slot.log))
+    finally:
+        if crew.hopeless.done():
+            raise ConfigError(crew.hopeless.result())
 
 
 async def _run(

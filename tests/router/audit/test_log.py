@@ -178,12 +178,33 @@ async def test_what_is_only_noted_is_written_in_order_and_its_loss_shows(box: Lo
     await log.close()
 
 
-async def test_a_read_only_folder_refuses_to_open(box: LogBox) -> None:
-    disk = FaultyDisk(fault=fails("open", errno.EROFS))
-    with pytest.raises((LogUnavailable, OSError)):
+@pytest.mark.parametrize(
+    ("what", "code", "said"),
+    [
+        ("open", errno.EROFS, "Read-only"),
+        ("replace", errno.ENOSPC, "No space left"),
+        ("write", errno.ENOSPC, "No space left"),
+    ],
+)
+async def test_a_folder_that_takes_nothing_refuses_to_open(
+    box: LogBox, what: str, code: int, said: str
+) -> None:
+    disk = FaultyDisk(fault=fails(what, code))
+    with pytest.raises(LogUnavailable, match=said):
         await box.open(disk=disk)
     log = await box.open()
     await log.close()
+
+
+async def test_a_full_disk_at_recovery_is_told_with_the_logs_name(box: LogBox) -> None:
+    log = await box.open()
+    await box.request(log)
+    await log.close()
+    for leaves in box.folder.rglob("*.leaves"):
+        leaves.unlink()
+    disk = FaultyDisk(fault=fails("replace", errno.ENOSPC))
+    with pytest.raises(LogUnavailable, match=r"eu-1` can't be opened: .*No space left"):
+        await box.open(disk=disk)
 
 
 async def test_entries_that_break_a_law_never_reach_the_disk(box: LogBox) -> None:

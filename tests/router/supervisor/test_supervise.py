@@ -5,22 +5,29 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import time
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import cast
 
 import httpx
 import pytest
 
+from router.audit.errors import LogLocked
 from router.audit.layout import Folder
+from router.audit.log import AuditLog
 from router.audit.reading import LogReader
 from router.audit.roster import read_roster
+from router.audit.settings import LogSettings
 from router.audit.verify import verify
 from router.config import ConfigError
 from router.server import bind
 from router.simulator.faults import Fault, Kind
-from router.supervisor.supervise import reserved
+from router.supervisor.crew import Crew
+from router.supervisor.supervise import reserved, settled
 from tests.chaos.world import KEYS, Question
+from tests.router.house import signing_key
 from tests.router.supervisor.running import PATIENCE, Running, running, until
 
 LOGS = ("eu-1.w1", "eu-1.w2")
@@ -214,6 +221,20 @@ async def test_a_worker_that_cannot_start_stops_the_start(
             assert await one.process.wait() == 1
         assert "worker 2" in one.said
         assert "audit verify" in one.said
+
+
+async def test_why_nobody_serves_is_told_though_a_log_can_not_be_settled(tmp_path: Path) -> None:
+    log = LogSettings(tmp_path / "log", "eu-1.w1", signing_key(tmp_path))
+    held = await AuditLog.open(log, clock=time.time, entropy=os.urandom)
+    hopeless: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+    slots = (SimpleNamespace(log="eu-1.w1"),)
+    crew = cast(Crew, SimpleNamespace(slots=slots, hopeless=hopeless))
+    with pytest.raises(LogLocked):
+        await settled(crew, log)
+    hopeless.set_result("worker 1 can't serve: the disk is full")
+    with pytest.raises(ConfigError, match="the disk is full"):
+        await settled(crew, log)
+    await held.close()
 
 
 def test_an_address_that_somebody_listens_on_is_refused() -> None:
