@@ -96,6 +96,9 @@ class Sink(Prompt):
     def here(self, limit: int) -> bytes | None:
         return None
 
+    def begin(self, status: int, head: Lines) -> None:
+        return
+
     def answer(self, status: int, head: Lines, body: bytes) -> bool:
         return True
 

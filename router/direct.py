@@ -187,18 +187,27 @@ class DirectExchange(Prompt):
 
     async def start(self, status: int, headers: Headers) -> None:
         """See `Exchange`."""
-        checked, named = lines(headers), dict(headers)
+        checked, named, last = lines(headers), dict(headers), self._last()
+        if named.get(b"connection", b"").lower() == b"close":
+            self.keep_alive, last = False, b""
+        self._start(status, checked, last, b"content-length" in named)
+
+    def begin(self, status: int, head: Lines) -> None:
+        """See `Prompt`."""
+        self._start(status, head, self._last(), sized=False)
+
+    def _start(self, status: int, head: Lines, last: bytes, sized: bool) -> None:
         self.response_started = True
         if self._disconnected:
             return
-        if named.get(b"connection", b"").lower() == b"close":
-            self.keep_alive = False
-        elif not self.keep_alive:
-            checked = Lines(checked + b"connection: close\r\n")
-        self._chunked = b"content-length" not in named and status not in _BODYLESS
+        door = self._door
+        self._chunked = not sized and status not in _BODYLESS
         end = b"transfer-encoding: chunked\r\n\r\n" if self._chunked else b"\r\n"
-        head = STATUS_LINE[status] + self._door.constant() + checked + end
-        self._door.transport.write(head)
+        door.transport.write(STATUS_LINE[status] + door.constant() + head + last + end)
+
+    def _last(self) -> bytes:
+        """What a head says of a connection that ends with the answer."""
+        return b"" if self.keep_alive else b"connection: close\r\n"
 
     def answer(self, status: int, head: Lines, body: bytes) -> bool:
         """See `Prompt`."""
@@ -206,10 +215,9 @@ class DirectExchange(Prompt):
         if self._disconnected:
             return True
         door = self._door
-        last = b"" if self.keep_alive else b"connection: close\r\n"
         door.transport.write(
             b"%b%b%b%bcontent-length: %d\r\n\r\n%b"
-            % (STATUS_LINE[status], door.constant(), head, last, len(body), body)
+            % (STATUS_LINE[status], door.constant(), head, self._last(), len(body), body)
         )
         self._complete()
         return not door.flow.write_paused

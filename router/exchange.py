@@ -122,6 +122,10 @@ class Prompt(ABC):
         """The body, where it is here already in one piece; else `None`, and see `Exchange.body`."""
 
     @abstractmethod
+    def begin(self, status: int, head: Lines) -> None:
+        """Send the head of an answer whose length is not known; as `Exchange.start`."""
+
+    @abstractmethod
     def answer(self, status: int, head: Lines, body: bytes) -> bool:
         """Send a whole answer now, with `content-length`; as `put`."""
 

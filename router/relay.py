@@ -170,7 +170,10 @@ async def _run(
     tally: _Tally,
 ) -> str | None:
     """The stream itself; why it is incomplete, or None."""
-    await exchange.start(opened.status, headers.pairs())
+    if isinstance(exchange, Prompt):
+        exchange.begin(opened.status, headers)
+    else:
+        await exchange.start(opened.status, headers.pairs())
     await exchange.write(tally.take(opened.held))
     try:
         if isinstance(exchange, Prompt) and isinstance(opened.response, Pushing):

@@ -75,6 +75,9 @@ class PromptExchange(FakeExchange, Prompt):
     def here(self, limit: int) -> bytes | None:
         return None
 
+    def begin(self, status: int, head: Lines) -> None:
+        self.started, self.status, self.headers = True, status, head.pairs()
+
     def answer(self, status: int, head: Lines, body: bytes) -> bool:
         self.started, self.status = True, status
         self.headers = [*head.pairs(), (b"content-length", b"%d" % len(body))]

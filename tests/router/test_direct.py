@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
@@ -12,7 +13,16 @@ import uvicorn
 from router.direct import direct
 from router.door import Door
 from router.errors import ClientGone, RequestError
-from router.exchange import AsgiExchange, Exchange, Message, Receive, Send, while_connected
+from router.exchange import (
+    AsgiExchange,
+    Exchange,
+    Message,
+    Prompt,
+    Receive,
+    Send,
+    lines,
+    while_connected,
+)
 from router.server import Listener
 from tests.router.house import listening
 
@@ -161,6 +171,33 @@ async def test_a_stream_is_chunked(kind: str) -> None:
         data = await talk(port, HEAD + b"content-length: 0\r\n\r\n")
         assert data.endswith(b"3\r\none\r\n3\r\ntwo\r\n0\r\n\r\n")
         assert b"transfer-encoding: chunked" in data
+
+
+async def test_a_head_that_was_made_before_goes_out_as_its_headers_would() -> None:
+    headers = [(b"content-type", b"text/event-stream"), (b"x-a", b"b")]
+
+    async def started(exchange: Exchange) -> None:
+        await exchange.body(1000)
+        await exchange.start(200, headers)
+        await exchange.end(b"one")
+
+    async def begun(exchange: Exchange) -> None:
+        assert isinstance(exchange, Prompt)
+        await exchange.body(1000)
+        exchange.begin(200, lines(headers))
+        assert exchange.started
+        await exchange.end(b"one")
+
+    found = []
+    for route in (started, begun):
+        async with serving(route, "direct") as port:
+            kept = await talk(port, HEAD + b"content-length: 0\r\n\r\n")
+            closing = HEAD + b"connection: close\r\ncontent-length: 0\r\n\r\n"
+            closed = await talk(port, closing, close=False)
+        assert (b"connection: close" in kept, b"connection: close" in closed) == (False, True)
+        assert b"transfer-encoding: chunked" in kept
+        found.append([re.sub(rb"date: [^\r]*", b"", one) for one in (kept, closed)])
+    assert found[0] == found[1]
 
 
 async def test_a_client_that_leaves_before_the_answer(kind: str) -> None:
