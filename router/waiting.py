@@ -84,10 +84,6 @@ class _Waiter(Generic[T]):
     found: asyncio.Future[T]
 
     @property
-    def turn(self) -> tuple[float, int]:
-        return self.start, self.number
-
-    @property
     def rank(self) -> tuple[Priority, float, int]:
         return self.ticket.priority, self.start, self.number
 
@@ -233,7 +229,7 @@ class WaitingRoom(Generic[T]):
             if one.rank < waiter.rank
         )
         if ticket.least:
-            own = sum(1 for one in self._lines[ticket.line] if one.turn < waiter.turn)
+            own = sum(1 for one in self._lines[ticket.line] if one.rank < waiter.rank)
             before = min(before, int(own / ticket.least))
         rate = self._rate.now(self.loop_time())
         if before > 2 * rate * max(0.0, until - self.loop_time()):
@@ -306,7 +302,7 @@ class WaitingRoom(Generic[T]):
             return None
 
     def _next(self, full: set[frozenset[str]]) -> _Waiter[T] | None:
-        heads = [min(w, key=lambda one: one.turn) for w in self._open(full)]
+        heads = [min(w, key=lambda one: one.rank) for w in self._open(full)]
         if self._owed:
             due = [one for one in heads if self._owed.get(one.ticket.line, 0.0) >= one.ticket.cost]
             heads = due or heads
