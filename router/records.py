@@ -18,7 +18,7 @@ import orjson
 
 from router.alike import Alike
 from router.audit.entry import Entry, Interned, Joined, Json
-from router.audit.form import Filled, word
+from router.audit.form import Filled
 from router.audit.openings import Openings, TenantKey
 from router.entry_bodies import (
     allowed_body,
@@ -296,7 +296,7 @@ class Scribe:
             tokens,
             ended.micro_dollars,
             ended.estimated,
-            None if bound is None else word(bound),
+            None if bound is None else written(bound),
         )
 
     def _answered(self, plan: Plan, candidacy: Candidacy, ended: Ended) -> Interned:
