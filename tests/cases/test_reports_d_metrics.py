@@ -118,6 +118,7 @@ async def test_observability_06_memory_is_flat_under_load_errors_and_leavers(
                     asyncio.get_running_loop().call_soon(exchange.leave)
                 await world.run(exchange)
             world.transport.sent.clear()
+            world.transport.given.clear()
             world.transport.replies.clear()
             # Memos are bounded, and full at another time each.
             world.router.pipeline._steps.scribe.forget()  # type: ignore[attr-defined]
