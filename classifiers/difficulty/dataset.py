@@ -10,6 +10,7 @@ from __future__ import annotations
 import csv
 import gzip
 import json
+import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -81,6 +82,16 @@ def _examples(path: Path) -> Iterator[Example]:
 
 
 def _rows(path: Path) -> Iterator[Mapping[str, object]]:
+    """The rows of a file. One that was cut, or isn't what its name says, is told as such."""
+    try:
+        yield from _stored(path)
+    except RowError:
+        raise
+    except (EOFError, ValueError, csv.Error, zlib.error) as error:
+        raise RowError(f"`{path}` can't be read: {error}; is it whole?") from error
+
+
+def _stored(path: Path) -> Iterator[Mapping[str, object]]:
     name = path.name.lower()
     if name.endswith((".jsonl.gz", ".json.gz")):
         with gzip.open(path, "rt", encoding="utf-8") as lines:

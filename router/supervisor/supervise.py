@@ -14,12 +14,17 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import Final
 
 from router.app import Clocks
+from router.audit.disk import LocalDisk
+from router.audit.errors import LogLocked
+from router.audit.layout import Folder
 from router.audit.settings import LogSettings
 from router.config import ConfigError
 from router.handover import hand_over, settle_log, worker_log
@@ -48,25 +53,49 @@ async def supervise(
         ConfigError, AuditError: it can't start, or no worker can be started any more; says why.
     """
     config = snapshot.config.router
-    logs = [worker_log(config.id, number) for number in range(1, count + 1)]
-    await hand_over(log, config.id, logs)  # 1
-    address = reserved(config.listen)  # 2
-    again = partial(bind, address, LISTEN, shared=True)
-    slots = [Slot(n, name, again, again()) for n, name in enumerate(logs, 1)]
-    private = bind(config.admin, "admin")
-    begun()
-    path = token_path(log.dir, config.id)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    token = new_token(path, os.urandom)
-    clocks = Clocks.real(os.urandom)
-    crew = Crew(source, snapshot, log, slots, clocks)
-    crew.start()  # 3
-    from router.supervisor import admin  # FastAPI, while the workers import what they need
+    with alone(log.dir, config.id):
+        logs = [worker_log(config.id, number) for number in range(1, count + 1)]
+        await hand_over(log, config.id, logs)  # 1
+        address = reserved(config.listen)  # 2
+        again = partial(bind, address, LISTEN, shared=True)
+        slots = [Slot(n, name, again, again()) for n, name in enumerate(logs, 1)]
+        private = bind(config.admin, "admin")
+        begun()
+        path = token_path(log.dir, config.id)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        token = new_token(path, os.urandom)
+        clocks = Clocks.real(os.urandom)
+        crew = Crew(source, snapshot, log, slots, clocks)
+        crew.start()  # 3
+        from router.supervisor import admin  # FastAPI, while the workers import what they need
 
-    reloader = Reloader(crew, crew, source)
-    front = listener(admin.build(crew, reloader, token))
-    await _run(crew, reloader, front, private, clocks)
-    await settled(crew, log)
+        reloader = Reloader(crew, crew, source)
+        front = listener(admin.build(crew, reloader, token))
+        await _run(crew, reloader, front, private, clocks)
+        await settled(crew, log)
+
+
+@contextmanager
+def alone(folder: Path, router: str) -> Iterator[None]:
+    """Be the only supervisor of a router: a second one, at other addresses, would write its token
+    over this one's before any of its workers finds its log locked.
+
+    Raises:
+        ConfigError: there is one. AuditError: the folder can't be written.
+    """
+    path = Folder(folder).log(router).path / "supervisor.lock"
+    disk = LocalDisk()
+    try:
+        held = disk.lock(path, wait=False)
+    except LogLocked as error:
+        raise ConfigError(
+            f"another `serve` of `{router}` runs on `{folder}`; give this one its own `log.dir`, "
+            "or end that first"
+        ) from error
+    try:
+        yield
+    finally:
+        disk.close(held)
 
 
 async def settled(crew: Crew, log: LogSettings) -> None:

@@ -69,3 +69,17 @@ def test_an_unknown_format_says_which_are_known(tmp_path: Path) -> None:
     (tmp_path / "a.xlsx").write_text("")
     with pytest.raises(RowError, match=r"use \.jsonl"):
         read([tmp_path / "a.xlsx"])
+
+
+@pytest.mark.parametrize("name", ["cut.jsonl.gz", "flipped.jsonl.gz", "latin.jsonl", "latin.csv"])
+def test_a_file_that_is_not_whole_is_named(tmp_path: Path, name: str) -> None:
+    path = write(tmp_path / name, *[{**ROW, "prompt": str(n)} for n in range(200)])
+    data = path.read_bytes()
+    if name.startswith("cut"):
+        path.write_bytes(data[: len(data) // 2])
+    elif name.startswith("flipped"):
+        path.write_bytes(data[:20] + bytes(byte ^ 0xFF for byte in data[20:]))
+    else:
+        path.write_bytes(b"\xff" + data)
+    with pytest.raises(RowError, match=f"{name}` can't be read: .*; is it whole"):
+        read([path])

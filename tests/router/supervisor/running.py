@@ -96,9 +96,11 @@ class Running:
         return (self.folder / "stderr.txt").read_text()
 
 
-async def started(folder: Path, workers: int) -> asyncio.subprocess.Process:
+async def started(
+    folder: Path, workers: int, name: str = "domicile.yaml"
+) -> asyncio.subprocess.Process:
     """Start it on the files of a folder; what it says goes to `stderr.txt` there."""
-    main = str(folder / "domicile.yaml")
+    main = str(folder / name)
     with (folder / "stderr.txt").open("ab") as said:
         return await asyncio.create_subprocess_exec(
             sys.executable, "-c", SERVE, main, str(workers), cwd=ROOT, stdout=said, stderr=said,

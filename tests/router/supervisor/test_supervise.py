@@ -28,7 +28,7 @@ from router.supervisor.crew import Crew
 from router.supervisor.supervise import reserved, settled
 from tests.chaos.world import KEYS, Question
 from tests.router.house import signing_key
-from tests.router.supervisor.running import PATIENCE, Running, running, until
+from tests.router.supervisor.running import PATIENCE, Running, running, started, until
 
 LOGS = ("eu-1.w1", "eu-1.w2")
 
@@ -56,6 +56,7 @@ async def test_two_workers_from_start_to_end(tmp_path: Path, free_port: Callable
         assert {record.split("/")[0] for record in records} == set(LOGS)
         await any_worker_shows_any_record(one, records)
         await counted_together(one, len(records))
+        await another_one_is_refused(one, free_port)
         await quarantined_everywhere(one)
         await reloaded_everywhere(one)
         await killed_and_back(one)
@@ -97,6 +98,19 @@ async def counted_together(one: Running, least: int) -> None:
     assert 'domicile_log_size{worker="1"}' in text
     assert 'domicile_log_size{worker="2"}' in text
     assert 'domicile_workers{state="serving"} 2.0' in text
+
+
+async def another_one_is_refused(one: Running, free_port: Callable[[], int]) -> None:
+    """On the same folder, at other addresses; this machine's token stays the first one's."""
+    token, text = one.token(), (one.folder / "domicile.yaml").read_text()
+    for address in (one.url, one.admin):
+        text = text.replace(address.rpartition(":")[2], str(free_port()))
+    (one.folder / "other.yaml").write_text(text)
+    other = await started(one.folder, 2, "other.yaml")
+    async with asyncio.timeout(PATIENCE):
+        assert await other.wait() == 1
+    assert "another `serve` of `eu-1` runs" in one.said
+    assert one.token() == token
 
 
 async def quarantined_everywhere(one: Running) -> None:
