@@ -101,6 +101,11 @@ class Verdict:
         return not self.all_findings
 
     @property
+    def absent(self) -> int:
+        """How many lines of all logs are here by their hashes only."""
+        return sum(log.absent for log in self.logs)
+
+    @property
     def statuses(self) -> list[str]:
         """All statuses, each once."""
         words = [f"{len(self.findings)} findings"] if self.findings else []

@@ -65,9 +65,8 @@ def _facts(view: View) -> Iterator[tuple[str, Cell]]:
             (f"no snapshot until then names a tenant `{readable(made.scope.tenant or '')}`"),
         )
     yield "verification", "; ".join(made.verdict.statuses)
-    absent = sum(log.absent for log in made.verdict.logs)
-    if absent:
-        yield "lines not here, and in no figure", absent
+    if made.verdict.absent:
+        yield "lines not here, and in no figure", made.verdict.absent
     for family, words in sections.WORDS.items():
         yield f"requests {words}", view.total(family)
     small = [words for family, words in sections.WORDS.items()

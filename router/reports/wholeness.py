@@ -58,7 +58,7 @@ _LOGS: Final = (
 
 
 def _said(made: Made, notices: list[str]) -> Iterator[str]:
-    absent = sum(log.absent for log in made.verdict.logs)
+    absent = made.verdict.absent
     lines = "line that is here" if absent else "line"
     yield (
         f"Every {lines} of every log was read and checked against its signed heads, and all "
