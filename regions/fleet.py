@@ -128,6 +128,11 @@ def _number(text: str) -> float | None:
     return value if 0 <= value < inf else None
 
 
+def endpoint_of(key: str) -> str:
+    """The endpoint of a replica's key, which is `endpoint` or `endpoint/replica`."""
+    return key.partition("/")[0]
+
+
 class Readings:
     """The newest reading of every replica, by its key.
 
@@ -158,7 +163,7 @@ class Readings:
             self._shared.add(key)
         else:
             self._shared.discard(key)
-        most = self._learned(reading, key.partition("/")[0])
+        most = self._learned(reading, endpoint_of(key))
         tells = most or reading.waiting or (reading.running or 0.0) > reading.own
         if reading.running is None or not tells:
             self.telling.discard(key)
@@ -218,7 +223,7 @@ class Readings:
         if found is None or found.running is None or now - found.at > self.stale:
             return 0.0, self._remembered(key, now, own or 0)
         total = found.running + (found.waiting or 0.0)
-        foreign, most = max(0.0, total - found.own), self._takes(key.partition("/")[0], now)
+        foreign, most = max(0.0, total - found.own), self._takes(endpoint_of(key), now)
         if found.waiting:
             most = max(1.0, found.running)
         elif most is None:
@@ -232,15 +237,15 @@ class Readings:
     def _remembered(self, key: str, now: float, own: int) -> float:
         """The pressure by own requests alone, on an engine that tells nothing now, as one that
         comes back: else all who wait find it empty."""
-        most = self._takes(key.partition("/")[0], now) if key in self._at else None
+        most = self._takes(endpoint_of(key), now) if key in self._at else None
         return 0.0 if most is None else own / most
 
     def since(self, key: str, now: float, own: int) -> int:
         """How many of this router's requests the last reading did not know of (all, once that is
         stale), where any engine of the endpoint queued lately: else no crowd waits for it."""
         found = self._at.get(key)
-        place = key.partition("/")[0]
-        if found is None or found.running is None or self._takes(place, now) is None:
+        most = self._takes(endpoint_of(key), now)
+        if found is None or found.running is None or most is None:
             return 0
         return own if now - found.at > self.stale else own - found.own
 
@@ -251,7 +256,7 @@ class Readings:
             self._moved.pop(key, None)
             self._shared.discard(key)
             self.telling.discard(key)
-        for place in self._most.keys() - {key.partition("/")[0] for key in keep}:
+        for place in self._most.keys() - {endpoint_of(key) for key in keep}:
             del self._most[place]
 
 

@@ -15,7 +15,7 @@ from heapq import nsmallest
 from math import inf, log
 from typing import Final, NamedTuple
 
-from regions.fleet import Capacity, Lengths, Readings
+from regions.fleet import Capacity, Lengths, Readings, endpoint_of
 from regions.health import HealthBook, Standing
 from regions.model import Endpoint, Tier
 from regions.pace import Line, Paces
@@ -126,7 +126,7 @@ class Balance:
         self.inflight.on_open = self._opened
 
     def _opened(self, held: Held, seconds: float) -> None:
-        self.paces.learn(held.key.partition("/")[0], held.ahead, seconds)
+        self.paces.learn(endpoint_of(held.key), held.ahead, seconds)
 
     def condition(self, endpoint: str, prompt: int = 0) -> Condition:
         """How an endpoint stands: as its best replica does, with that replica's load.
