@@ -26,6 +26,11 @@ def with_prefill(endpoints: Mapping[str, Endpoint], fail: Fail) -> dict[str, End
     return {name: _whole(one, endpoints, fail) for name, one in endpoints.items()}
 
 
+def halves(endpoints: Mapping[str, Endpoint]) -> frozenset[str]:
+    """Names of the endpoints that compute another one's prompts."""
+    return frozenset(one.prefill.name for one in endpoints.values() if one.prefill is not None)
+
+
 def _whole(endpoint: Endpoint, endpoints: Mapping[str, Endpoint], fail: Fail) -> Endpoint:
     named = endpoint.settings.get("prefill")
     if named is None:

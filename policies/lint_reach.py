@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from policies.disaggregated import halves
 from policies.eligibility import Reason
 from policies.explain import say
 from policies.findings import Finding, Scene, Severity
@@ -98,7 +99,7 @@ def _outside(reasons: tuple[Reason, ...]) -> bool:
 def endpoints_nobody_uses(scene: Scene) -> Iterator[Finding]:
     """Endpoints in no model, or that no tenant may reach."""
     in_models = {n for m in scene.policy.models.values() for ns in m.tiers.values() for n in ns}
-    halves = {one.prefill.name for one in scene.policy.endpoints.values() if one.prefill}
+    prefilling = halves(scene.policy.endpoints)
     reached = {
         endpoint
         for name, tenant in scene.policy.tenants.items()
@@ -106,7 +107,7 @@ def endpoints_nobody_uses(scene: Scene) -> Iterator[Finding]:
         for endpoint in scene.served(name, model)
     }
     for name in scene.policy.endpoints:
-        if name in halves:
+        if name in prefilling:
             continue
         if name not in in_models:
             message = f"endpoint `{name}` is in no model"

@@ -16,7 +16,7 @@ from policies.attributes import (
     Declaration,
     nearest,
 )
-from policies.disaggregated import with_prefill
+from policies.disaggregated import halves, with_prefill
 from policies.endpoints import endpoint_from
 from policies.files import (
     AppConfig,
@@ -197,7 +197,7 @@ class Parts:
     def models(self, endpoints: Mapping[str, Endpoint]) -> Mapping[str, Model]:
         """Every public model; its endpoints exist."""
         known = self._sections["endpoints"]
-        halves = {one.prefill.name for one in endpoints.values() if one.prefill is not None}
+        prefilling = halves(endpoints)
         result: dict[str, Model] = {}
         for name, entry in self._sections["models"].items():
             config = entry.value
@@ -211,7 +211,7 @@ class Parts:
                         hint = nearest(endpoint, known)
                         message = f"endpoint `{endpoint}` is not defined{hint}"
                         self.fail(entry, message, "tiers", tier)
-                    elif endpoint in halves:
+                    elif endpoint in prefilling:
                         message = f"endpoint `{endpoint}` computes another one's prompts; list that"
                         self.fail(entry, message, "tiers", tier)
             if not any(tiers.values()):
