@@ -151,8 +151,7 @@ class Dispatcher:
             halved = candidacy.endpoint.prefill is not None
             if halved and not await self.prefills.step(run, candidacy, replica, self):
                 return None
-            hedged = run.plan.admitted.asked.stream and not run.attempts
-            wait = self.hedges.wait(run.plan, candidacy, replica) if hedged else None
+            wait = None if run.attempts else self.hedges.wait(run.plan, candidacy, replica)
             if wait is None:
                 found = await self.attempt(run, candidacy, replica)
             else:

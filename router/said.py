@@ -50,8 +50,6 @@ def attributes_in(head: RequestHead) -> tuple[tuple[bytes, bytes], ...]:
         RequestError: another header of ours is not known; a mistyped one must not pass as silence,
             for the first request nor for any like it.
     """
-    if not head.own:
-        return ()
     found = []
     for pair in head.own:
         name = pair[0]
