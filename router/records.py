@@ -9,7 +9,7 @@ segment.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from math import isfinite
 from operator import is_
 from typing import Final
@@ -37,6 +37,8 @@ from router.settling import Ended
 from router.types import Admitted, Arrival, Attempt, Candidacy, Decided, Filtered, Plan, Verdict
 
 _OPEN: Final = 1 << 16
+Ordered = tuple[Interned, Mapping[str, Json]]
+"""The names of an order, and who computes the prompts of whom, where that is another endpoint."""
 
 
 class Scribe:
@@ -56,7 +58,7 @@ class Scribe:
         self._router = {"id": router, "region": region}
         self._openings = openings
         self._formed = Formed(bound)
-        self._orders: Alike[tuple[Candidacy, ...], Interned] = Alike(bound)
+        self._orders: Alike[tuple[Candidacy, ...], Ordered] = Alike(bound)
         self._answers: dict[object, tuple[Candidacy, Interned]] = {}
         self._binding: dict[str, TenantKey] = {}
 
@@ -77,12 +79,12 @@ class Scribe:
         at = _decided_at(graded.decided)
         key = self._key(admitted, at)
         until = None if plan.good_until is None else int(plan.good_until)
-        shared, order = self._common(filtered, key.id, until), self._order(ranked.order)
+        shared = self._common(filtered, key.id, until)
+        order, halves = self._order(ranked.order)
         if admitted.snapshot.config.log.bind_answers:
             if len(self._binding) >= _OPEN:  # entries of requests that were never committed
                 del self._binding[next(iter(self._binding))]
             self._binding[plan.id] = key
-        halves = _halves(ranked.order)
         known = admitted.asked.model in admitted.snapshot.policy.models
         if graded.verdict is None and known and not halves:
             user = user_of(admitted)
@@ -96,7 +98,7 @@ class Scribe:
         body = self._bound_to(admitted, plan.id, at, key)
         body["plan"] = order
         if halves:
-            body["prefill"] = halves
+            body["prefill"] = {**halves}
         if graded.verdict is not None:
             body["graded"] = self._graded(graded.verdict)
         return Entry("decision", plan.id, at, body, shared)
@@ -260,12 +262,13 @@ class Scribe:
         shared = self._once(("graded", *shown.items()), shown)
         return shared if score is None else Joined(shared, {"score": score})
 
-    def _order(self, order: tuple[Candidacy, ...]) -> Interned:
-        """The names of an order; the same order is mostly the same object."""
+    def _order(self, order: tuple[Candidacy, ...]) -> Ordered:
+        """What is said of an order; the same order is mostly the same object."""
         known = self._orders.get(order)
         if known is None:
             names = tuple([c.endpoint.name for c in order])
-            known = self._orders.put(order, self._once(("plan", names), names))
+            plan = self._once(("plan", names), names)
+            known = self._orders.put(order, (plan, _halves(order)))
         return known
 
     def _usual(
@@ -371,7 +374,7 @@ class Scribe:
         return known
 
 
-def _halves(order: Sequence[Candidacy]) -> dict[str, Json]:
+def _halves(order: Sequence[Candidacy]) -> Mapping[str, Json]:
     """Who computes the prompts of whom, where that is another endpoint."""
     return {
         one.endpoint.name: one.endpoint.prefill.name
