@@ -18,7 +18,6 @@ from router.quotas import Reservation
 if TYPE_CHECKING:
     from router.idempotency import Once
 
-MAX_HEADER: Final = 8192
 ELSEWHERE: Final = 1 << 31
 """No limit of this process: the key's is counted where several processes do."""
 

@@ -22,7 +22,6 @@ from router.transport.messages import (
 
 # A reader this far behind stops its endpoint; it starts again when half is taken.
 HIGH_WATER = 256 * 1024
-LOW_WATER = HIGH_WATER // 2
 
 
 class Line(Protocol):
