@@ -56,7 +56,10 @@ class Entry:
 
 @dataclass(slots=True)
 class Gathered:
-    """All entries by section and name; rules in file order."""
+    """All entries by section and name; rules in file order.
+
+    `unread`: baseline files that could not be read; what they define is not known.
+    """
 
     sections: dict[str, dict[str, Entry]] = field(
         default_factory=lambda: {section: {} for section in SECTIONS}
@@ -64,6 +67,7 @@ class Gathered:
     rules: list[tuple[Entry, RuleConfig, bool]] = field(default_factory=list)
     asserts: list[Entry] = field(default_factory=list)
     ensures: list[Entry] = field(default_factory=list)
+    unread: int = 0
 
     def digest(self, *more: str) -> str:
         """SHA-256 (hex) over the canonical content: layout, comments and order don't matter."""
@@ -87,10 +91,11 @@ def gather_files(
     baseline: Sequence[PolicyFile], rules: Sequence[PolicyFile], errors: Errors
 ) -> Gathered:
     """All entries of all files; what is wrong goes to `errors`."""
-    gathered = Gathered()
+    gathered = Gathered(unread=len(baseline))
     for document in _documents(baseline, errors):
         model = _validated(document, BaselineFile, errors)
         if model is not None:
+            gathered.unread -= 1
             _add_baseline(gathered, document, model, errors)
     for document in _documents(rules, errors):
         if _refuse_widening(document, errors):

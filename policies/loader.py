@@ -53,6 +53,8 @@ def load(
     """
     errors = Errors()
     gathered = gather_files(baseline, rules, errors)
+    if gathered.unread:  # every name of theirs that others use would be told as not defined
+        raise DocumentErrors(errors.found)
     catalog = _catalog(gathered, errors, max_fact_age, data)
     parts = Parts(gathered, catalog.atlas, errors)
     policy = _policy(gathered, parts, errors, catalog)

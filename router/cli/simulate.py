@@ -31,7 +31,7 @@ command.add_command(simulate_run.command)
 @click.option("--model", "models", multiple=True, default=("tiny",), show_default=True,
               help="A model that every replica serves; repeatable.")  # fmt: skip
 @click.option("--seed", type=int, default=0, show_default=True, help="Equal seeds, equal answers.")
-@click.option("--speed", type=click.FloatRange(0.01, 10_000), default=1.0, show_default=True,
+@click.option("--speed", type=simulate_run.Finite(0.01, 10_000), default=1.0, show_default=True,
               help="Engine seconds per second.")  # fmt: skip
 @click.option("--transfers", is_flag=True,
               help="Let replicas hand each other caches of prompts, as vLLM does.")  # fmt: skip

@@ -29,7 +29,7 @@ _COLUMNS = {
 }  # fmt: skip
 
 
-class _Finite(click.FloatRange):
+class Finite(click.FloatRange):
     """A range without what is no number to play with: `nan` lies in every range, `inf` in open
     ones."""
 
@@ -46,17 +46,17 @@ class _Finite(click.FloatRange):
 @click.command("run")
 @click.option("--trace", "traces", type=click.Path(path_type=Path), default=None,
               help="A Mooncake (JSON lines) or Azure (CSV) trace, gzipped or not.")  # fmt: skip
-@click.option("--days", type=_Finite(min=0, min_open=True), default=None,
+@click.option("--days", type=Finite(min=0, min_open=True), default=None,
               help="Days of made-up load instead, by each region's clock.")  # fmt: skip
-@click.option("--day", type=_Finite(min=60), default=86_400.0, show_default=True,
+@click.option("--day", type=Finite(min=60), default=86_400.0, show_default=True,
               help="Seconds of one such day.")  # fmt: skip
-@click.option("--rate", type=_Finite(min=0, min_open=True), default=1.0,
+@click.option("--rate", type=Finite(min=0, min_open=True), default=1.0,
               show_default=True, help="Requests a second and region, the day's mean.")  # fmt: skip
-@click.option("--swing", type=_Finite(0, 1), default=0.8, show_default=True,
+@click.option("--swing", type=Finite(0, 1), default=0.8, show_default=True,
               help="How far the busiest hour lies above the mean.")  # fmt: skip
 @click.option("--shape", type=click.Choice(["chat", "long"]), default="chat", show_default=True,
               help="Lengths of a made-up load.")  # fmt: skip
-@click.option("--bound", type=_Finite(0, 1), default=0.2, show_default=True,
+@click.option("--bound", type=Finite(0, 1), default=0.2, show_default=True,
               help="Share of a made-up load that may not leave its region.")  # fmt: skip
 @click.option("--regions", default="self:fra1", show_default=True,
               help="Regions, with commas; REGION=N fixes the replicas of one.")  # fmt: skip
@@ -66,13 +66,13 @@ class _Finite(click.FloatRange):
               help="ours, least-load, round-robin, random, prefix, all; repeatable.")  # fmt: skip
 @click.option("--engine", "engines", multiple=True, metavar="NAME=NUMBER",
               help="An engine's property, as kv_blocks=2048; repeatable.")  # fmt: skip
-@click.option("--compress", type=_Finite(min=0, min_open=True), default=1.0,
+@click.option("--compress", type=Finite(min=0, min_open=True), default=1.0,
               show_default=True, help="Play a trace so many times as fast.")  # fmt: skip
 @click.option("--first", type=click.IntRange(min=1), default=None,
               help="Only so many requests.")  # fmt: skip
 @click.option("--routers", type=click.IntRange(1, 64), default=1, show_default=True,
               help="Routers of each region, which share nothing.")  # fmt: skip
-@click.option("--target", type=_Finite(min=0, min_open=True), default=2.0,
+@click.option("--target", type=Finite(min=0, min_open=True), default=2.0,
               show_default=True, help="Seconds to a good answer's first token.")  # fmt: skip
 @click.option("--stay", is_flag=True, help="Nobody leaves the own region.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Equal seeds, equal results.")

@@ -81,6 +81,15 @@ def test_all_errors_at_once_over_all_files() -> None:
     assert found[-1].startswith("rules.yaml:1:8")
 
 
+@pytest.mark.parametrize("broken", ["apps: {a: {trust: 1}}\n", "a: ["])
+def test_names_of_a_file_that_can_not_be_read_are_not_told_as_undefined(broken: str) -> None:
+    rules = "rules: [{name: r, when: {data_class: health}, process_within: EU}]"
+    declared = TENANT + "attributes: {data_class: {values: [health]}}\n"
+    assert loaded(declared, rules).rules
+    (found,) = errors(declared + broken, rules)
+    assert found.startswith("main.yaml:")
+
+
 @pytest.mark.parametrize(
     "section",
     ["regions", "apps", "tenants", "models", "endpoints", "attributes", "boundaries", "assert"],

@@ -58,6 +58,9 @@ def test_a_taken_port_fails(program: Domicile) -> None:
     assert ran.err.startswith("error: can't listen")
 
 
-@pytest.mark.parametrize("words", [("self:fra1=x",), ("=80",), ("a=70000",), ("a", "a"), ()])
+@pytest.mark.parametrize(
+    "words",
+    [("self:fra1=x",), ("=80",), ("a=70000",), ("a", "a"), (), ("a", "--speed", "nan")],
+)
 def test_usage(domicile: Domicile, words: tuple[str, ...]) -> None:
     assert domicile("simulate", "fleet", *words).code == 2
