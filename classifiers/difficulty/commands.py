@@ -17,7 +17,7 @@ from typing import Final
 import numpy as np
 
 from classifiers.difficulty import dataset, evaluation, plots, recipe
-from classifiers.difficulty.artifact import ANY, Artifact, PairModel, load, save
+from classifiers.difficulty.artifact import ANY, Artifact, ArtifactError, PairModel, load, save
 from classifiers.difficulty.calibration import platt_knots
 from classifiers.difficulty.card import render
 from classifiers.difficulty.compiled import find
@@ -231,7 +231,7 @@ def compare(new: Path, used: Path, files: Sequence[Path], activate: bool = False
     held = [row for row in rows if row.split != "train"]
     if not held:
         raise TooFewRows("all rows are marked `train`; compare on rows that no model has seen")
-    artifacts = load(new), load(used)
+    artifacts = _either(new), _either(used)
     if activate:
         _surely_better(*artifacts, held)
     first, second = (evaluation.score(one, held) for one in artifacts)
@@ -242,6 +242,14 @@ def compare(new: Path, used: Path, files: Sequence[Path], activate: bool = False
         "drift": plots.score_drift(second.rank.tolist(), first.rank.tolist()),
     }
     return Comparison(found.value, found.low, found.high, figures, *artifacts)
+
+
+def _either(path: Path) -> Artifact:
+    """One of several artifacts: a mistake says in which of them it is."""
+    try:
+        return load(path)
+    except ArtifactError as error:
+        raise ArtifactError(f"`{path}`: {error}") from error
 
 
 def _surely_better(new: Artifact, used: Artifact, held: Sequence[Example]) -> None:

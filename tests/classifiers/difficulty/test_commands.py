@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from classifiers.difficulty import commands
-from classifiers.difficulty.artifact import load
+from classifiers.difficulty.artifact import ArtifactError, load
 from classifiers.difficulty.commands import NotBetter, calibrate, card, compare, evaluate, train
 from classifiers.difficulty.dataset import Example
 from classifiers.difficulty.training import TooFewRows
@@ -127,6 +127,17 @@ def test_compare_activates_only_what_is_surely_better(
         compare(model, model, [unseen], activate=True)
     with pytest.raises(NotBetter, match="lower bound"):
         compare(poor, model, [unseen], activate=True)
+
+
+@pytest.mark.parametrize("which", [0, 1])
+def test_compare_names_the_artifact_that_is_none(
+    tmp_path: Path, model: Path, unseen: Path, which: int
+) -> None:
+    given = [model, model]
+    given[which] = tmp_path / "other.bin"
+    given[which].write_bytes(b"no artifact")
+    with pytest.raises(ArtifactError, match=r"other\.bin`: not a difficulty artifact"):
+        compare(given[0], given[1], [unseen])
 
 
 def test_the_shipped_prior_s_benchmark_is_of_this_very_artifact_and_in_its_card(
