@@ -38,7 +38,7 @@ async def test_a_killed_supervisor_leaves_no_process_and_a_whole_log(
         _, said = await second.communicate()
         assert second.returncode == 1
         (error,) = said.decode().splitlines()
-        assert error.startswith("error: can't listen on"), "one line that says what to change"
+        assert error.startswith("error: another `serve`"), "one line that says what to change"
         served = sum(found.status == 200 for found in heard)
         assert served > 0, "the first one serves on"
         assert alive(pids) == pids
