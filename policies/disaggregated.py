@@ -17,13 +17,21 @@ from regions.model import Assurance, Endpoint
 KINDS: Final = frozenset({"vllm"})
 """Kinds of servers whose way of handing a cache over is spoken here."""
 
-Fail = Callable[[str, str], object]
-"""Notes a fault: the endpoint's name, and what to do."""
+IDLE: Final = {"pool": "pool", "hedge_after": "hedge"}
+"""Settings of who answers requests, and the keys they are written under."""
+
+Fail = Callable[[str, str, str], object]
+"""Notes a fault: the endpoint's name, its key, and what to do."""
 
 
 def with_prefill(endpoints: Mapping[str, Endpoint], fail: Fail) -> dict[str, Endpoint]:
     """The endpoints, each with its other half."""
-    return {name: _whole(one, endpoints, fail) for name, one in endpoints.items()}
+    whole = {name: _whole(one, endpoints, fail) for name, one in endpoints.items()}
+    for half in halves(whole):
+        for key in (key for setting, key in IDLE.items() if setting in endpoints[half].settings):
+            message = f"`{half}` only computes another one's prompts; write `{key}` at that one"
+            fail(half, key, message)
+    return whole
 
 
 def halves(endpoints: Mapping[str, Endpoint]) -> frozenset[str]:
@@ -37,11 +45,12 @@ def _whole(endpoint: Endpoint, endpoints: Mapping[str, Endpoint], fail: Fail) ->
         return endpoint
     half = endpoints.get(named)
     if half is None:
-        fail(endpoint.name, f"endpoint `{named}` is not defined{nearest(named, endpoints)}")
+        hint = nearest(named, endpoints)
+        fail(endpoint.name, "prefill", f"endpoint `{named}` is not defined{hint}")
         return endpoint
     wrong = _wrong(endpoint, half)
     if wrong is not None:
-        fail(endpoint.name, wrong)
+        fail(endpoint.name, "prefill", wrong)
         return endpoint
     return replace(endpoint, prefill=half, assurances=_both(endpoint, half))
 

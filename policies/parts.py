@@ -189,8 +189,8 @@ class Parts:
                 if built is not None:
                     result[name] = built
 
-        def fail(name: str, message: str) -> None:
-            self.fail(self._sections["endpoints"][name], message, "prefill")
+        def fail(name: str, key: str, message: str) -> None:
+            self.fail(self._sections["endpoints"][name], message, key)
 
         return with_prefill(result, fail)
 

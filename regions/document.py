@@ -100,6 +100,13 @@ class Document:
             raise DocumentErrors(reader.errors)
         return cls(name, reader.tree, reader.root)
 
+    def holds(self, path: Path) -> bool:
+        """Whether something is written at `path`, keys of mappings all the way."""
+        found: object = self.tree
+        for part in path:
+            found = found.get(part) if isinstance(found, dict) else None
+        return found is not None
+
     def mark(self, path: Path = ()) -> Mark:
         """Where the value at `path` starts, or its nearest ancestor that exists."""
         return self._find(path)[0]

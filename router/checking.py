@@ -25,8 +25,9 @@ from policies.lint import lint
 from policies.loader import Loaded
 from policies.loader import load as load_policy
 from policies.obligations import RecordRetention
-from regions.document import Document, DocumentErrors, Tree, validate
+from regions.document import Document, DocumentErrors, validate
 from regions.places import PlaceError
+from router import bounded
 from router.audit.errors import AuditError
 from router.auth import load_keys
 from router.config import VARIABLE, Config, ConfigError
@@ -96,7 +97,7 @@ def check(
         proven: what was proven before.
     """
     try:
-        document = Document.parse(path.read_bytes(), str(path))
+        document = Document.parse(bounded.read(path), str(path))
         config = validate(document, Config)
     except DocumentErrors as errors:
         return Checked(tuple(map(str, errors.errors)))
@@ -190,7 +191,7 @@ def _of_parts(config: Config, base: Path) -> Iterator[str]:
         lambda: load_policy(read_files(policies.baseline, base), read_files(policies.rules, base))
     )
     keys = base / config.keys.file
-    yield from _tried(lambda: load_keys(keys.read_bytes(), keys.name))
+    yield from _tried(lambda: load_keys(bounded.read(keys), keys.name))
     yield from _tried(lambda: _signer(config, base))
 
 
@@ -235,17 +236,8 @@ def _settings(
         if isinstance(value, BaseModel):
             yield from _settings(document, value, here)
         else:
-            written = _is_written(document.tree, here)
-            source = str(document.key_mark(here)) if written else "default"
+            source = str(document.key_mark(here)) if document.holds(here) else "default"
             yield Setting(".".join(here), _text(value), source)
-
-
-def _is_written(tree: Tree, path: tuple[str, ...]) -> bool:
-    for part in path:
-        if not isinstance(tree, dict) or part not in tree:
-            return False
-        tree = tree[part]
-    return True
 
 
 def _text(value: object) -> str:

@@ -13,6 +13,7 @@ from typing import Annotated, Final, Self
 from pydantic import BeforeValidator, Field, model_validator
 
 from regions.document import Document, validate
+from router import bounded
 from router.config_log import LogSection
 from router.config_types import Duration, Secret, Size, Strict
 from router.priority import PrioritiesSection
@@ -196,9 +197,12 @@ def load(path: Path) -> Config:
     """Read and check one file.
 
     Raises:
-        DocumentErrors: every fault of the file, each with its line.
+        DocumentErrors: every fault of the file, each with its line. ConfigError: it can't be read.
     """
-    document = Document.parse(path.read_bytes(), str(path))
+    try:
+        document = Document.parse(bounded.read(path), str(path))
+    except OSError as error:
+        raise ConfigError(f"can't read `{path}`: {error.strerror}") from None
     return validate(document, Config)
 
 

@@ -27,9 +27,10 @@ from policies.model import Policy
 from policies.signatures import ComplianceKey, require_signed
 from regions.boundaries import boundary
 from regions.catalog import package_data
+from regions.document import Document, Mark
 from regions.model import Endpoint
 from regions.places import PlaceError
-from router import obligations
+from router import bounded, obligations
 from router.accepted import Accepted, overlaid, read_accepted
 from router.audit.settings import LogSettings
 from router.auth import EVERY, KeyRing, Principal, load_keys
@@ -71,7 +72,7 @@ def load_snapshot(path: Path, environment: Mapping[str, str], now: float) -> Sna
     keys = _keys(base / config.keys.file)
     providers = _providers(loaded.policy)
     targets = _targets(loaded.policy, providers, environment, base)
-    _agree(config, loaded.policy, keys)
+    _agree(config, loaded.policy, keys, baseline)
     difficulty = rate(loaded.policy, base)
     data, facts = catalog_data()
     content = _content(config, catalog.digest, data, baseline, rules, accepted, keys, signed)
@@ -135,7 +136,7 @@ def read_files(patterns: Sequence[str], base: Path) -> list[PolicyFile]:
     for path in expand(tuple(patterns), base):
         shown = path.relative_to(base) if path.is_relative_to(base) else path
         try:
-            found.append(PolicyFile(str(shown), path.read_bytes()))
+            found.append(PolicyFile(str(shown), bounded.read(path)))
         except OSError as error:
             raise ConfigError(f"can't read `{shown}`: {error.strerror}") from None
     return found
@@ -193,12 +194,12 @@ def _accepted(section: PoliciesSection, baseline: Sequence[PolicyFile], base: Pa
 
 def _beside(path: Path) -> list[bytes]:
     """The detached signatures in a baseline file's folder: every `*.sig`."""
-    return [one.read_bytes() for one in sorted(path.parent.glob("*.sig"))]
+    return [bounded.read(one) for one in sorted(path.parent.glob("*.sig"))]
 
 
 def _keys(path: Path) -> KeyRing:
     try:
-        return load_keys(path.read_bytes(), path.name)
+        return load_keys(bounded.read(path), path.name)
     except OSError as error:
         raise ConfigError(f"can't read the keys file `{path}`: {error.strerror}") from None
     except ValueError as error:
@@ -262,7 +263,7 @@ def _is_reference(value: str) -> bool:
     return value.startswith(("env:", "file:"))
 
 
-def _agree(config: Config, policy: Policy, keys: KeyRing) -> None:
+def _agree(config: Config, policy: Policy, keys: KeyRing, baseline: Sequence[PolicyFile]) -> None:
     """6."""
     for what, region in _own_places(config):
         try:
@@ -271,7 +272,7 @@ def _agree(config: Config, policy: Policy, keys: KeyRing) -> None:
             raise ConfigError(f"{what}: {error}") from None
     for mistake in mistakes(policy):
         raise ConfigError(mistake)
-    _agree_on_classes(config, policy, keys)
+    _agree_on_classes(config, policy, keys, baseline)
     kept = None
     if config.log.seal is not None:
         kept = (config.log.seal.retain, config.log.seal.retain)
@@ -281,15 +282,30 @@ def _agree(config: Config, policy: Policy, keys: KeyRing) -> None:
             _known(holder, policy)
 
 
-def _agree_on_classes(config: Config, policy: Policy, keys: KeyRing) -> None:
+def _agree_on_classes(
+    config: Config, policy: Policy, keys: KeyRing, baseline: Sequence[PolicyFile]
+) -> None:
     if config.router.priorities is not None:
         return
-    said = unread(policy)
-    for holder in keys.holders:
-        if isinstance(holder, Principal) and holder.priority is not None:
-            said = said or f"key `{holder.key}` has a `priority`"
-    if said is not None:
-        raise ConfigError(f"{said}, but `router.priorities` is not set; write `priorities: {{}}`")
+    said = [
+        f"{_place(baseline, one)}: {one[0].removesuffix('s')} `{one[1]}` has a `{one[2]}`"
+        for one in unread(policy)
+    ]
+    said += [
+        f"{config.keys.file}: key `{holder.key}` has a `priority`"
+        for holder in keys.holders
+        if isinstance(holder, Principal) and holder.priority is not None
+    ]
+    if said:
+        raise ConfigError(
+            f"{said[0]}, but `router.priorities` is not set; write `priorities: {{}}` there"
+        )
+
+
+def _place(baseline: Sequence[PolicyFile], path: tuple[str, ...]) -> Mark | str:
+    """Where a key stands, of files that were read before."""
+    documents = (Document.parse(file.content, file.name) for file in baseline)
+    return next((one.key_mark(path) for one in documents if one.holds(path)), "baseline")
 
 
 def _own_places(config: Config) -> Iterable[tuple[str, str]]:

@@ -93,7 +93,7 @@ def _files(config: Config, base: Path) -> dict[str, str]:
 
 def stored(folder: Path) -> str:
     """What a folder of logs holds, in words."""
-    found = [s.path for log in Folder(folder).log_ids() for s in Folder(folder).log(log).segments()]
+    found = [segment.path for log in Folder(folder).logs for segment in log.segments()]
     size = sum(path.stat().st_size for path in found)
     return f"{len(found)} log segments, {size} bytes" if found else "nothing yet"
 

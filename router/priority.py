@@ -8,7 +8,7 @@ field. Where the router has no `priorities` there are no classes, and nothing is
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Annotated, Final, Self
 
 from pydantic import Field, model_validator
@@ -30,6 +30,9 @@ NUMBERS: Final[Mapping[Priority, int]] = {
     Priority.BATCH: 1,
 }
 """What an engine that schedules by priority is told."""
+
+WIDEST: Final = 1 << 63
+"""What a number in 64 bits stays below. A larger one comes out of the parser rounded."""
 
 Share = Annotated[float, Field(gt=0, le=0.5)]
 
@@ -116,22 +119,24 @@ def _named(said: bytes) -> Priority:
 def _numbered(value: object) -> Priority | None:
     if value is None or value == 0:
         return None
-    if isinstance(value, bool) or not isinstance(value, int):
-        message = f"`{FIELD}` must be a whole number: below 0 is interactive, above 0 batch"
+    if isinstance(value, bool) or not isinstance(value, int) or not -WIDEST <= value < WIDEST:
+        message = (
+            f"`{FIELD}` must be a whole number from {-WIDEST} to {WIDEST - 1}: below 0 is "
+            "interactive, above 0 batch"
+        )
         raise RequestError("invalid_request", message, param=FIELD)
     return Priority.INTERACTIVE if value < 0 else Priority.BATCH
 
 
-def unread(policy: Policy) -> str | None:
-    """What is said of classes, which a router without them would not read; `None` if nothing."""
+def unread(policy: Policy) -> Iterator[tuple[str, str, str]]:
+    """What is said of classes, which a router without them would not read: section, name, key."""
     for name, tenant in policy.tenants.items():
         if tenant.priority is not None:
-            return f"tenant `{name}` has a `priority`"
+            yield "tenants", name, "priority"
     for name, app in policy.apps.items():
         if app.priority is not None:
-            return f"app `{name}` has a `priority`"
+            yield "apps", name, "priority"
     for name, endpoint in policy.endpoints.items():
         for key in ("pool", "scheduling"):
             if key in endpoint.settings:
-                return f"endpoint `{name}` has a `{key}`"
-    return None
+                yield "endpoints", name, key

@@ -14,6 +14,7 @@ from typing import Final
 
 import orjson
 
+from router import bounded
 from router.config import ConfigError
 
 References = Mapping[str, tuple[str, ...]]
@@ -34,10 +35,8 @@ def read(path: Path, judge: str) -> References:
         ConfigError: a line that can't be used, named; a question that comes twice.
         OSError: the file can't be read.
     """
-    if path.stat().st_size > LARGEST:
-        raise ConfigError(f"`{path}` has more than {LARGEST} bytes")
     found: dict[str, tuple[str, ...]] = {}
-    for number, line in enumerate(path.read_bytes().split(b"\n"), 1):
+    for number, line in enumerate(bounded.read(path, LARGEST).split(b"\n"), 1):
         if not line.strip():
             continue
         try:

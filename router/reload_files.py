@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from regions.document import DocumentErrors
+from router import bounded
 from router.accepted import FOLDER
 from router.config import Config, ConfigError, expand, load
 
@@ -31,7 +32,7 @@ def fingerprint(path: Path) -> str:
 
 def _digest(path: Path) -> bytes:
     try:
-        return hashlib.sha256(path.read_bytes()).digest()
+        return hashlib.sha256(bounded.read(path, bounded.LARGE)).digest()
     except OSError as error:
         return f"unreadable: {error.errno}".encode()
 
@@ -49,7 +50,7 @@ def _listed(path: Path) -> list[Path]:
     """The files that the configuration lists; none while it can't be read."""
     try:
         config = load(path)
-    except (DocumentErrors, OSError):
+    except (DocumentErrors, ConfigError):
         return []
     base = path.parent
     baseline = list(_matching(config.policies.baseline, base))

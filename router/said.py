@@ -47,17 +47,27 @@ def attributes_in(head: RequestHead) -> tuple[tuple[bytes, bytes], ...]:
     """The headers that declare attributes, as they came.
 
     Raises:
-        RequestError: another header of ours is not known; a mistyped one must not pass as silence,
-            for the first request nor for any like it.
+        RequestError: another header of ours is not known, or stands twice: what is mistyped must
+            not pass as silence, nor what is said second, for the first request nor any like it.
     """
-    found = []
+    found, once = [], set()
     for pair in head.own:
         name = pair[0]
         if name.startswith(_ATTRIBUTE):
             found.append(pair)
-        elif name not in _KNOWN and name not in _RECEIPT:
+        elif name in once:
+            raise _twice(name.decode())
+        elif name in _KNOWN:
+            once.add(name)
+        elif name not in _RECEIPT:
             raise _unknown()
     return tuple(found)
+
+
+def _twice(name: str) -> RequestError:
+    return RequestError(
+        "invalid_header", f"`{name}` stands twice in the head; send it once", param=name
+    )
 
 
 def _unknown() -> RequestError:

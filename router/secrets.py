@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from router import bounded
 from router.config import ConfigError
 
 MAX_SECRET = 64 << 10
@@ -33,12 +34,9 @@ def _from_environment(name: str, environment: Mapping[str, str], base: Path) -> 
 def _from_file(name: str, environment: Mapping[str, str], base: Path) -> bytes:
     path = base / name
     try:
-        data = path.read_bytes()
+        return bounded.read(path, MAX_SECRET).strip()
     except OSError as error:
         raise ConfigError(f"can't read the secret file `{path}`: {error.strerror}") from None
-    if len(data) > MAX_SECRET:
-        raise ConfigError(f"the secret file `{path}` is over {MAX_SECRET} bytes")
-    return data.strip()
 
 
 _Reader = Callable[[str, Mapping[str, str], Path], bytes]

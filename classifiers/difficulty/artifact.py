@@ -155,7 +155,8 @@ def decode(data: bytes) -> Artifact:
 
 def load(path: Path) -> Artifact:
     """The artifact at `path`. Raises ArtifactError, OSError."""
-    return decode(path.read_bytes())
+    with path.open("rb") as file:
+        return decode(file.read(LIMIT + 1))
 
 
 def save(artifact: Artifact, path: Path) -> str:

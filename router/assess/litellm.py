@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from router import bounded
 from router.assess.marked import Marked, read_marked
 from router.config import ConfigError
 
@@ -103,7 +104,7 @@ def read(path: Path, environment: Mapping[str, str]) -> LiteLLM:
 
 def _roots(path: Path, seen: set[Path]) -> Iterator[tuple[str, Marked]]:
     try:
-        root = read_marked(path.read_bytes(), str(path))
+        root = read_marked(bounded.read(path), str(path))
     except OSError as error:
         raise ConfigError(f"can't read `{path}`: {error.strerror}") from None
     yield str(path), root

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from router import bounded
 from router.audit.bundle import (
     Bundle,
     export_tenant,
@@ -18,7 +19,7 @@ from router.audit.bundle import (
     verify_growth,
 )
 from router.audit.errors import NoteInvalid
-from router.audit.layout import Folder
+from router.audit.layout import Folder, LogFolder
 from router.audit.note import Checkpoint, PublicKey, parse_checkpoint, read_public_key
 from router.audit.reading import LogReader, NotInLog, Shown, indexed, named
 from router.audit.receipt import Receipt, parse_receipt
@@ -69,6 +70,14 @@ def logs_in(path: Path) -> Folder:
     return folder
 
 
+def log_named(path: Path, log: str) -> LogFolder:
+    """The log called `log` in the folder of logs at `path`. Raises UsageError: there is none."""
+    folder = logs_in(path)
+    if log not in folder.log_ids():
+        raise UsageError(f"`{log}` is no log in `{path}`; there are: {', '.join(folder.log_ids())}")
+    return folder.log(log)
+
+
 def run_verify(
     folder: Path,
     against: Sequence[Path] = (),
@@ -100,11 +109,11 @@ def run_show(
     if record is not None:
         yield _record(folder, record)
         return
-    logs = Folder(folder).log_ids()
-    if not logs or (log is not None and log not in logs):
-        raise UsageError(f"`{log or folder}` is no log; there are: {', '.join(logs) or 'none'}")
-    for name in [log] if log else logs:
-        for shown in LogReader(Folder(folder).log(name)).entries():
+    logs = [log_named(folder, log)] if log else logs_in(folder).logs
+    if not logs:
+        raise UsageError(f"`{folder}` has a roster and no log: all are gone, see `audit verify`")
+    for of in logs:
+        for shown in LogReader(of).entries():
             if request_id in (None, shown.id) and kind in (None, shown.kind):
                 yield shown
 
@@ -185,7 +194,7 @@ def run_verify_bundle(
 ) -> Sequence[Shown] | Grown:
     """What a file proves: entries, or growth. Raises ProofRefused (exit 1) or UsageError."""
     keys = [key if isinstance(key, PublicKey) else read_key(key) for key in public_keys]
-    data = _read(proof).encode()
+    data = _read(proof, bounded.LARGE).encode()
     if not is_growth(data):
         return verify_bundle(data, keys)
     old, new = verify_growth(data, keys)
@@ -209,7 +218,9 @@ def read_anchor(path: Path) -> Anchor:
 def read_receipts(path: Path) -> list[Anchor]:
     """A file with one JSON receipt per line. Raises UsageError."""
     try:
-        return [parse_receipt(line) for line in _read(path).splitlines() if line.strip()]
+        return [parse_receipt(line) for line in bounded.lines(path) if line.strip()]
+    except OSError as error:
+        raise UsageError(f"can't read `{path}`: {error}") from error
     except NoteInvalid as error:
         raise UsageError(f"`{path}`: {error}") from error
 
@@ -222,9 +233,9 @@ def read_key(path: Path) -> PublicKey:
         raise UsageError(f"`{path}`: {error}") from error
 
 
-def _read(path: Path) -> str:
+def _read(path: Path, most: int = bounded.SMALL) -> str:
     try:
-        return path.read_text("utf-8")
+        return bounded.read_text(path, most)
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"can't read `{path}`: {error}") from error
 

@@ -124,10 +124,14 @@ class Folder:
         return sorted({path.parent.name for path in found})
 
     @property
+    def logs(self) -> list[LogFolder]:
+        """The logs present, in the order of their ids."""
+        return [self.log(log_id) for log_id in self.log_ids()]
+
+    @property
     def released(self) -> int:
         """How many segments are here by their leaf hashes only."""
-        logs = [self.log(log_id) for log_id in self.log_ids()]
-        return sum(len(log.hashed()) - len(log.segments()) for log in logs)
+        return sum(len(log.hashed()) - len(log.segments()) for log in self.logs)
 
     def snapshot(self, digest: str) -> Path:
         """Where a snapshot is kept."""

@@ -44,6 +44,7 @@ from cryptography.hazmat.primitives.serialization import (
     load_pem_public_key,
 )
 
+from router import bounded
 from router.audit.errors import NoteInvalid
 
 _ALGORITHM = b"\x01"  # Ed25519 in signed-note
@@ -338,7 +339,7 @@ def load_signer(path: Path, origin: str) -> Signer:
 def read_private_key(path: Path) -> Ed25519PrivateKey:
     """Read an Ed25519 private key in PEM (PKCS #8). Raises NoteInvalid."""
     try:
-        key = load_pem_private_key(path.read_bytes(), None)
+        key = load_pem_private_key(bounded.read(path), None)
     except (OSError, ValueError, TypeError) as error:
         raise NoteInvalid(
             f"can't read the signing key `{path}`: expected an unencrypted Ed25519 PEM file"

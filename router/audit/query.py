@@ -190,46 +190,46 @@ def export(
 def write_rows(found: Iterable[Row], target: Path) -> int:
     """Write rows to a Parquet file, in batches. Gives their number. Raises QueryUnavailable."""
     arrow = _library("pyarrow")
-    _library("pyarrow.parquet")
-    draft = target.with_name(f".{target.name}.draft")
-    schema, count = _schema(arrow), 0
-    try:
-        with arrow.parquet.ParquetWriter(
-            draft, schema, compression="zstd", use_dictionary=sorted(_LOW)
-        ) as writer:
-            for batch in _batches(arrow, found, 16 * BATCH):
-                writer.write_batch(batch)
-                count += batch.num_rows
-        draft.replace(target)
-    finally:
-        draft.unlink(missing_ok=True)
-    return count
+    batches = _batches(arrow, found, 16 * BATCH)
+    return _written(arrow, target, _schema(arrow), batches, use_dictionary=sorted(_LOW))
 
 
 def write_parquet(table: Table, target: Path) -> int:
     """Write an answer to a Parquet file, in batches. Gives the number of its rows."""
     arrow = _library("pyarrow")
-    _library("pyarrow.parquet")
-    draft, count = target.with_name(f".{target.name}.draft"), 0
     counted = "requests" in table.columns  # then a column of lists was taken apart
     kinds = [
         arrow.string() if counted and name in LISTS else _kind(arrow, name)
         for name in table.columns
     ]
     schema = arrow.schema(list(zip(table.columns, kinds, strict=True)))
+    batches = (_batch(arrow, schema, batch) for batch in table.batches)
+    return _written(arrow, target, schema, batches)
+
+
+def _written(
+    arrow: ModuleType, target: Path, schema: Any, batches: Iterable[Any], **options: object
+) -> int:
+    _library("pyarrow.parquet")
+    count = 0
+    with drafted(target) as draft:
+        write = arrow.parquet.ParquetWriter(draft, schema, compression="zstd", **options)
+        with write as writer:
+            for batch in batches:
+                writer.write_batch(batch)
+                count += batch.num_rows
+    return count
+
+
+@contextmanager
+def drafted(target: Path) -> Iterator[Path]:
+    """A draft beside a file: it takes the file's name when all is written, and goes otherwise."""
+    draft = target.with_name(f".{target.name}.draft")
     try:
-        with arrow.parquet.ParquetWriter(draft, schema, compression="zstd") as writer:
-            for batch in table.batches:
-                columns = [
-                    arrow.array(column, type=kind)
-                    for column, kind in zip(zip(*batch, strict=True), kinds, strict=True)
-                ]
-                writer.write_batch(arrow.RecordBatch.from_arrays(columns, schema=schema))
-                count += len(batch)
+        yield draft
         draft.replace(target)
     finally:
         draft.unlink(missing_ok=True)
-    return count
 
 
 def _answer(connection: Any, text: str, values: Sequence[object]) -> Table:
@@ -261,11 +261,15 @@ def _batches(arrow: ModuleType, found: Iterable[Row], size: int) -> Iterator[Any
     schema, left = _schema(arrow), iter(found)
     values = attrgetter(*NAMES)
     while taken := [values(row) for row in islice(left, size)]:
-        columns = [
-            arrow.array(column, type=field.type)
-            for column, field in zip(zip(*taken, strict=True), schema, strict=True)
-        ]
-        yield arrow.RecordBatch.from_arrays(columns, schema=schema)
+        yield _batch(arrow, schema, taken)
+
+
+def _batch(arrow: ModuleType, schema: Any, taken: Iterable[tuple[object, ...]]) -> Any:
+    columns = [
+        arrow.array(column, type=field.type)
+        for column, field in zip(zip(*taken, strict=True), schema, strict=True)
+    ]
+    return arrow.RecordBatch.from_arrays(columns, schema=schema)
 
 
 def _quoted(path: Path) -> str:

@@ -68,8 +68,7 @@ def rows(folder: Folder, progress: Progress = lambda _: None) -> Iterator[Row]:
 
 def size(folder: Folder) -> int:
     """All bytes that `rows` reads."""
-    logs = (folder.log(log) for log in folder.log_ids())
-    return sum(one.path.stat().st_size for log in logs for one in log.segments())
+    return sum(one.path.stat().st_size for log in folder.logs for one in log.segments())
 
 
 def _entries(folder: Folder, log: str, progress: Progress) -> Iterator[Shown]:

@@ -6,9 +6,11 @@ from pathlib import Path
 
 import click
 
+from router import bounded
 from router.cli.audit_keys import public_key
-from router.cli.audit_shown import when
+from router.cli.audit_shown import usage, when
 from router.cli.failing import failing
+from router.cli.given import read_file
 from router.cli.shown import json_option, print_json
 
 _FILE = click.Path(path_type=Path, dir_okay=False, exists=True)
@@ -20,6 +22,7 @@ _FOLDER = click.Path(path_type=Path, file_okay=False, exists=True)
 @click.option("--log", "log", metavar="ID", required=True, help="The log the request is in.")
 @click.option("--request", "request", metavar="ID", required=True, help="The request.")
 @failing
+@usage
 def disclose(folder: Path, log: str, request: str) -> None:
     """Print what opens one request, and no other: for its tenant, with a bundle.
 
@@ -29,10 +32,10 @@ def disclose(folder: Path, log: str, request: str) -> None:
 
     Exit codes: 0 printed (`"key": null` where it was erased), 1 no such request, 2 usage.
     """  # noqa: D301
+    from router.audit.commands import log_named
     from router.audit.disclosure import disclose as found
-    from router.audit.layout import Folder
 
-    click.echo(found(Folder(folder).log(log), request).to_json().decode(), nl=False)
+    click.echo(found(log_named(folder, log), request).to_json().decode(), nl=False)
 
 
 @click.command("belongs")
@@ -43,6 +46,7 @@ def disclose(folder: Path, log: str, request: str) -> None:
               help="A public key to trust, as PEM file or vkey; repeatable.")  # fmt: skip
 @json_option
 @failing
+@usage
 def belongs(bundle: Path, opening: Path, text: Path, keys: tuple[str, ...], as_json: bool) -> None:
     """Prove that TEXT, a body byte for byte, belongs to the entry that BUNDLE proves.
 
@@ -56,16 +60,13 @@ def belongs(bundle: Path, opening: Path, text: Path, keys: tuple[str, ...], as_j
     Exit codes: 0 it does, 1 it doesn't, or nothing shows it any more, 2 usage.
     """  # noqa: D301
     from router.audit.bundle import verify_bundle
-    from router.audit.commands import UsageError
     from router.audit.disclosure import belongs as proved
     from router.audit.disclosure import read_disclosure
 
-    try:
-        trusted = [public_key(one) for one in keys]
-    except UsageError as error:
-        raise click.UsageError(str(error)) from None
-    given = read_disclosure(opening.read_bytes())
-    found = proved(verify_bundle(bundle.read_bytes(), trusted), given, text.read_bytes())
+    trusted = [public_key(one) for one in keys]
+    given = read_disclosure(read_file(opening))
+    shown = verify_bundle(read_file(bundle, bounded.LARGE), trusted)
+    found = proved(shown, given, read_file(text, bounded.LARGE))
     entries = [
         {"log": one.place.log, "index": one.place.index, "kind": one.kind, "time": when(one.time)}
         for one in found
@@ -85,6 +86,7 @@ def belongs(bundle: Path, opening: Path, text: Path, keys: tuple[str, ...], as_j
 @click.option("--tenant", metavar="NAME", required=True, help="The tenant whose user it is.")
 @click.option("--user", metavar="TEXT", required=True, help="The `user` that requests named.")
 @failing
+@usage
 def pseudonyms(folder: Path, log: str, tenant: str, user: str) -> None:
     """Print what the log holds of an end user, a line per period whose key is kept.
 
@@ -94,11 +96,11 @@ def pseudonyms(folder: Path, log: str, tenant: str, user: str) -> None:
 
     Exit codes: 0 printed, 1 no key of that tenant is kept, 2 usage.
     """  # noqa: D301
+    from router.audit.commands import log_named
     from router.audit.disclosure import pseudonyms as found
-    from router.audit.layout import Folder
     from router.config import ConfigError
 
-    lines = found(Folder(folder).log(log), tenant, user)
+    lines = found(log_named(folder, log), tenant, user)
     if not lines:
         raise ConfigError(f"no key of tenant `{tenant}` is kept beside log `{log}`")
     for key, pseudonym in lines:

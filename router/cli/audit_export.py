@@ -9,9 +9,10 @@ from typing import BinaryIO
 
 import click
 
-from router.cli.audit_shown import usage, writing
+from router.cli.audit_shown import usage
 from router.cli.audit_source import progress, say_released
 from router.cli.failing import failing
+from router.cli.given import writing
 
 _SHAPES = ("parquet", "ocsf", "cef", "otel", "bundle")
 
@@ -23,9 +24,12 @@ _SHAPES = ("parquet", "ocsf", "cef", "otel", "bundle")
               show_default=True)  # fmt: skip
 @click.option("--tenant", metavar="NAME", help="Only the requests of one tenant.")
 @click.option("--log", "log", metavar="ID", help="With `bundle`: of which log, if there are more.")
+@click.option("--force", is_flag=True, help="Write over FILE if it is there.")
 @failing
 @usage
-def export(source: Path, target: Path, shape: str, tenant: str | None, log: str | None) -> None:
+def export(
+    source: Path, target: Path, shape: str, tenant: str | None, log: str | None, *, force: bool
+) -> None:
     """Write the requests of the logs in DIR to a Parquet file: asking that takes seconds.
 
     Or all events, for other systems: OCSF API Activity, CEF, OpenTelemetry logs; one a line. Or, as
@@ -40,13 +44,15 @@ def export(source: Path, target: Path, shape: str, tenant: str | None, log: str 
 
     \b
     It holds what the log holds: keep it inside the same boundary.
-    Exit codes: 0 written, 1 the log can't be read, or pyarrow is not installed, 2 usage.
+    Exit codes: 0 written, 1 FILE is there already, the log can't be read, or pyarrow is not
+      installed, 2 usage.
     """  # noqa: D301
     from router.audit.commands import logs_in
 
     if shape != "bundle" and log is not None:
         raise click.UsageError("`--log` is for `--format bundle`")
     logs_in(source)
+    _refuse_existing(target, force=force)
     if shape == "bundle":
         if tenant is None:
             raise click.UsageError("`--format bundle` needs `--tenant NAME`: it is one tenant's")
@@ -71,7 +77,7 @@ def _bundle(source: Path, target: Path, tenant: str, log: str | None) -> str:
     from router.audit.commands import run_export
 
     made = run_export(source, tenant, log)
-    with _new(target) as file:
+    with _whole(target) as file:
         file.write(made.to_json())
     return f"{len(made.lines)} lines of {made.checkpoint.origin}, proved,"
 
@@ -82,9 +88,9 @@ def _events(source: Path, target: Path, shape: str, tenant: str | None) -> int:
     from router.audit.paging import page
 
     count = 0
-    with _new(target) as file:
-        for log in Folder(source).log_ids():
-            for event in events(page(Folder(source).log(log), -1, 1 << 62)):
+    with _whole(target) as file:
+        for log in Folder(source).logs:
+            for event in events(page(log, -1, 1 << 62)):
                 if tenant is None or (event.row is not None and event.row.tenant == tenant):
                     file.write(FORMATS[shape](event) + b"\n")
                     count += 1
@@ -92,11 +98,18 @@ def _events(source: Path, target: Path, shape: str, tenant: str | None) -> int:
 
 
 @contextmanager
-def _new(target: Path) -> Iterator[BinaryIO]:
-    """A file that is not there yet."""
+def _whole(target: Path) -> Iterator[BinaryIO]:
+    """A file that takes its name when all of it is written."""
+    from router.audit.query import drafted
+
+    with writing(target), drafted(target) as draft, draft.open("wb") as file:
+        yield file
+
+
+def _refuse_existing(target: Path, *, force: bool) -> None:
     from router.audit.query import QueryRefused
 
-    if target.exists():
-        raise QueryRefused(f"`{target}` is there already; nothing is written over")
-    with writing(target), target.open("xb") as file:
-        yield file
+    if target.is_file() and not force:
+        raise QueryRefused(f"`{target}` is there already: name another file, or give --force")
+    if target.exists() and not target.is_file():
+        raise QueryRefused(f"`{target}` is no file that could be written over")

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from router.cli.audit_shown import writing
 from router.cli.audit_source import answered
 from router.cli.failing import failing
+from router.cli.given import writing
 from router.cli.shown import print_table
 
 if TYPE_CHECKING:

@@ -13,6 +13,7 @@ import click
 from router.cli.audit_keys import public_key
 from router.cli.audit_source import progress as bar
 from router.cli.failing import failing
+from router.cli.given import writing
 from router.cli.shown import json_option, print_json
 
 if TYPE_CHECKING:
@@ -120,22 +121,14 @@ def _write(
     except UsageError as error:
         raise click.UsageError(str(error)) from None
     for path, write in writers:
-        _put(path, write(report))
+        with writing(path):
+            path.write_bytes(write(report))
         click.echo(f"audit report: {path}", err=as_json)
     if as_json:
         print_json(report.to_json())
     if report.alarm:
         click.echo(report.alarm, err=True)
         sys.exit(1)
-
-
-def _put(path: Path, content: bytes) -> None:
-    from router.config import ConfigError
-
-    try:
-        path.write_bytes(content)
-    except OSError as error:
-        raise ConfigError(f"can't write `{path}`: {error.strerror}") from None
 
 
 def _writer(path: Path) -> Callable[[Report], bytes]:

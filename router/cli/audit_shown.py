@@ -5,9 +5,7 @@ from __future__ import annotations
 import functools
 import json
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 import click
@@ -49,19 +47,6 @@ def print_entries(title: str, found: Iterable[Shown], as_json: bool) -> None:
 def when(micros: int) -> str:
     """A time of the log as people read it."""
     return datetime.fromtimestamp(micros / 1e6, UTC).isoformat(timespec="milliseconds")
-
-
-@contextmanager
-def writing(out: Path | None) -> Iterator[None]:
-    """Tell in one line that a file can't be written; what goes to the terminal is click's."""
-    from router.config import ConfigError
-
-    try:
-        yield
-    except OSError as error:
-        if out is None:
-            raise
-        raise ConfigError(f"can't write `{out}`: {error}") from None
 
 
 def _json_lines(found: Iterable[Shown]) -> Iterator[str]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from router.cli.failing import failing
+from router.cli.given import read_file
 
 if TYPE_CHECKING:
     from router.audit.anchors.witness import Witness
@@ -100,7 +101,7 @@ def _log(text: str) -> tuple[str, PublicKey]:
     from router.audit.errors import NoteInvalid
     from router.audit.note import read_public_key
 
-    vkey = Path(text).read_text("utf-8").strip() if Path(text).is_file() else text
+    vkey = read_file(Path(text)).decode().strip() if Path(text).is_file() else text
     if "+" not in vkey:
         raise NoteInvalid(f"`--log {text}`: give a vkey `name+hash+key`, or a file with one")
     return vkey.partition("+")[0], read_public_key(vkey)

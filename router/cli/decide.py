@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, NoReturn
 
 import click
 
+from router import bounded
 from router.cli.asking import at_option
 from router.cli.failing import failing
+from router.cli.given import read_file
 from router.cli.shown import json_option, print_json, print_table
 
 if TYPE_CHECKING:
@@ -75,7 +77,7 @@ def command(  # noqa: PLR0913, PLR0917 - click gives each option its own paramet
     if model is None and body is None:
         raise click.UsageError("give `--model NAME`, or `--body FILE` with a `model` in it")
     snapshot = load_snapshot(find(config, os.environ), os.environ, at)
-    raw = body.read_bytes() if body is not None else None
+    raw = read_file(body, bounded.LARGE) if body is not None else None
     question = Question(tenant, at, model, app, _said(attributes), raw, tier, priority, key=key)
     try:
         found = consider(snapshot, question)

@@ -103,11 +103,10 @@ class Aside:
 
 def _scene(config: str, at: float) -> Scene:
     from policies.findings import Scene
-    from policies.loader import load
-    from router.cli.policy_proofs import files_of
+    from router.cli.given import policy
     from router.config import find
 
-    loaded = load(*files_of(find(config, os.environ)))
+    loaded = policy(find(config, os.environ))
     return Scene(loaded.policy, loaded.catalog, at)
 
 

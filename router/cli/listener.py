@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 def reached(config: str | None, admin: str | None, key_file: Path | None) -> tuple[str, str]:
     """Where the router listens and what to show it: as given, else as its configuration says."""
-    from router.cli.syncing import read_file
+    from router.cli.given import read_file
     from router.config import find, load
 
     given = None if key_file is None else read_file(key_file).decode("utf-8", "replace").strip()
@@ -29,7 +29,7 @@ def reached(config: str | None, admin: str | None, key_file: Path | None) -> tup
 
 def _token(config: Config, base: Path) -> str:
     """The token that the router wrote for its own user."""
-    from router.cli.syncing import read_file
+    from router.cli.given import read_file
     from router.operator import token_path
 
     path = token_path(base / config.log.dir, config.router.id)

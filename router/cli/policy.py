@@ -12,14 +12,13 @@ from typing import TYPE_CHECKING
 import click
 
 from router.cli.failing import failing
+from router.cli.given import policy, policy_files, private_key, read_file
 from router.cli.policy_export import export
 from router.cli.policy_proofs import diff, prove
 from router.cli.shown import json_option, print_json
 
 if TYPE_CHECKING:
     from policies.cases import Report
-    from policies.gathered import PolicyFile
-    from policies.loader import Loaded
 
 _FILE = click.Path(path_type=Path, dir_okay=False)
 
@@ -56,7 +55,7 @@ def lint(config: str | None, strict: bool, as_json: bool) -> None:
     from router.config import find, load
 
     path = find(config, os.environ)
-    found = run(_loaded(path), time.time(), stores(load(path)))
+    found = run(policy(path), time.time(), stores(load(path)))
     if as_json:
         print_json([finding_json(one) for one in found])
     else:
@@ -92,7 +91,7 @@ def test(files: tuple[Path, ...], config: str | None, covered: bool, as_json: bo
     from router.config import find
 
     path = find(config, os.environ)
-    loaded = _loaded(path)
+    loaded = policy(path)
     texts = _cases(path, files)
     reports = [(name, run(loaded, Suite.parse(text, name))) for name, text in texts]
     failed = any(not report.passed for _, report in reports)
@@ -114,7 +113,7 @@ def _cases(path: Path, files: Sequence[Path]) -> list[tuple[str, bytes]]:
     from router.loading import read_files
 
     if files:
-        return [(str(file), _bytes(file)) for file in files]
+        return [(str(file), read_file(file)) for file in files]
     listed = read_files(load(path).policies.cases, path.parent)
     if not listed:
         raise click.UsageError("name case files, or list them under `policies: {cases: [...]}`")
@@ -147,44 +146,12 @@ def sign(config: str | None, key: Path) -> None:
 
     Exit codes: 0 printed, 1 the key or a file can't be read, 2 usage.
     """  # noqa: D301
-    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-    from cryptography.hazmat.primitives.serialization import load_pem_private_key
-
     from policies import signatures
-    from router.config import ConfigError, find
+    from router.config import find
 
-    try:
-        private = load_pem_private_key(_bytes(key), None)
-    except (ValueError, TypeError):
-        raise ConfigError(f"`{key}` is no unencrypted private key in PEM") from None
-    if not isinstance(private, Ed25519PrivateKey):
-        raise ConfigError(f"`{key}` is no Ed25519 key")
-    baseline, _ = _files(find(config, os.environ))
+    private = private_key(key)
+    baseline, _ = policy_files(find(config, os.environ))
     click.echo(signatures.sign(baseline, private).decode(), nl=False)
-
-
-def _files(path: Path) -> tuple[list[PolicyFile], list[PolicyFile]]:
-    """Baseline and rule files that a configuration names."""
-    from router.config import load
-    from router.loading import read_files
-
-    policies = load(path).policies
-    return read_files(policies.baseline, path.parent), read_files(policies.rules, path.parent)
-
-
-def _loaded(path: Path) -> Loaded:
-    from policies.loader import load
-
-    return load(*_files(path))
-
-
-def _bytes(path: Path) -> bytes:
-    from router.config import ConfigError
-
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise ConfigError(f"can't read `{path}`: {error.strerror}") from None
 
 
 def _report_json(file: str, report: Report) -> dict[str, object]:

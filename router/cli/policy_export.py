@@ -10,6 +10,7 @@ import click
 
 from router.cli.asking import at_option, misread
 from router.cli.failing import failing
+from router.cli.given import policy
 from router.cli.shown import print_json
 
 if TYPE_CHECKING:
@@ -66,14 +67,12 @@ def export(
 
     Exit codes: 0 printed, 1 the configuration can't be read, 2 usage.
     """  # noqa: D301
-    from policies.loader import load
-    from router.cli.policy_proofs import files_of
     from router.config import find
     from router.exporting import exported
 
     if not re.fullmatch(r"\*|\d{12}", account):
         raise click.UsageError(f"`--account {account}`: an account has twelve digits")
-    found = exported(load(*files_of(find(config, os.environ))), words, account, at)
+    found = exported(policy(find(config, os.environ)), words, account, at)
     for one in found:
         for name, why in one.left_out.items():
             click.echo(f"left out of `{one.name}`: `{name}`: {why}", err=True)

@@ -13,11 +13,11 @@ import click
 
 from router.cli.asking import at_option
 from router.cli.failing import failing
+from router.cli.given import policy
 from router.cli.shown import json_option, print_json, print_table
 
 if TYPE_CHECKING:
     from policies.diff import Change, Difference
-    from policies.gathered import PolicyFile
     from policies.loader import Loaded
     from policies.prove import Proof, Verdict
     from policies.proving.examples import CounterExample
@@ -54,7 +54,7 @@ def prove(config: str | None, at: float, as_json: bool) -> None:
     path = find(config, os.environ)
     router = load(path).router
     places = (router.region, *(peer.region for peer in router.peers))
-    proof = run(_loaded(path), at, places)
+    proof = run(policy(path), at, places)
     if as_json:
         print_json(_proof_json(proof))
     else:
@@ -114,30 +114,15 @@ def diff(
     sys.exit(WIDENS if widens and fail_on_widening else 0)
 
 
-def files_of(path: Path) -> tuple[list[PolicyFile], list[PolicyFile]]:
-    """The baseline and rule files that a configuration names."""
-    from router.config import load as load_config
-    from router.loading import read_files
-
-    policies = load_config(path).policies
-    return read_files(policies.baseline, path.parent), read_files(policies.rules, path.parent)
-
-
-def _loaded(path: Path) -> Loaded:
-    from policies.loader import load
-
-    return load(*files_of(path))
-
-
 def _policies(path: Path) -> Loaded:
     """The policy that a configuration file or a folder of policy files describes."""
     from policies.loader import load
     from router.loading import read_files
 
     if path.is_file():
-        return _loaded(path)
+        return policy(path)
     if (path / "domicile.yaml").is_file():
-        return _loaded(path / "domicile.yaml")
+        return policy(path / "domicile.yaml")
     if (path / "baseline").is_dir():
         rules = ["rules/*.yaml"] if list(path.glob("rules/*.yaml")) else []
         return load(read_files(["baseline/*.yaml"], path), read_files(rules, path))

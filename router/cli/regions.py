@@ -149,7 +149,7 @@ def accept(file: Path, key: Path) -> None:
     from policies.gathered import PolicyFile
     from regions.document import parse_as
     from router.accepted import AcceptedFile, sign
-    from router.cli.syncing import private_key, read_file
+    from router.cli.given import private_key, read_file
 
     content = read_file(file)
     parse_as(content, file.name, AcceptedFile)

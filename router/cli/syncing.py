@@ -8,7 +8,6 @@ import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import asdict
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -16,8 +15,6 @@ import click
 from router.cli.shown import print_table
 
 if TYPE_CHECKING:
-    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-
     from policies.findings import Finding
     from router.providers.base import AwsKeys
     from router.snapshot import Snapshot
@@ -122,38 +119,3 @@ def show_report(report: Report) -> None:
         click.echo(f"not read: {text}", err=True)
     asked = ", ".join(report.sources) or "no source region"
     click.echo(f"sync: {len(rows)} profiles and {len(report.endpoints)} endpoints differ ({asked})")
-
-
-def read_file(path: Path) -> bytes:
-    """A file's bytes.
-
-    Raises:
-        ConfigError: it can't be read.
-    """
-    from router.config import ConfigError
-
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise ConfigError(f"can't read `{path}`: {error.strerror}") from None
-
-
-def private_key(path: Path) -> Ed25519PrivateKey:
-    """An unencrypted Ed25519 private key in PEM.
-
-    Raises:
-        ConfigError: it is none.
-    """
-    from cryptography.exceptions import UnsupportedAlgorithm
-    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-    from cryptography.hazmat.primitives.serialization import load_pem_private_key
-
-    from router.config import ConfigError
-
-    try:
-        found = load_pem_private_key(read_file(path), None)
-    except (ValueError, TypeError, UnsupportedAlgorithm):
-        raise ConfigError(f"`{path}` is no unencrypted private key in PEM") from None
-    if not isinstance(found, Ed25519PrivateKey):
-        raise ConfigError(f"`{path}` is no Ed25519 key")
-    return found

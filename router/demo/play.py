@@ -189,9 +189,8 @@ def _proof(say: Say, folder: Path) -> bool:
 def _places(logs: Path) -> Counter[tuple[str, str]]:
     tenants: dict[str, str] = {}
     found: Counter[tuple[str, str]] = Counter()
-    folder = Folder(logs)
-    for log in folder.log_ids():
-        for entry in LogReader(folder.log(log)).entries():
+    for log in Folder(logs).logs:
+        for entry in LogReader(log).entries():
             who, ran = entry.body.get("who"), entry.body.get("ran")
             if isinstance(who, dict):
                 tenants[entry.id] = str(who["tenant"])

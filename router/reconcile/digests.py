@@ -33,6 +33,7 @@ from cryptography.hazmat.primitives.asymmetric.padding import PKCS1v15
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
 from cryptography.hazmat.primitives.hashes import SHA256
 
+from router import bounded
 from router.assess.records import mapping, text
 from router.reconcile.model import UNKNOWN_TIME, Finding, Kind, Source, Where
 from router.reconcile.reading import FAULTS, Object, Unpacked, reason
@@ -212,7 +213,7 @@ def _beside(path: Path) -> str:
     """A signature kept beside a digest, as S3's metadata had it."""
     beside = path.with_name(path.name + SIGNATURE)
     try:
-        return beside.read_text("ascii").strip()
+        return bounded.read(beside).decode("ascii").strip()
     except (OSError, UnicodeDecodeError):
         return ""
 

@@ -15,6 +15,7 @@ import orjson
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
 from cryptography.hazmat.primitives.serialization import load_der_public_key
 
+from router import bounded
 from router.assess.records import mapping, text
 from router.audit.commands import UsageError
 from router.reconcile.digests import Keys
@@ -29,7 +30,7 @@ def read_keys(paths: Iterable[Path]) -> Keys:
     found: dict[str, RSAPublicKey] = {}
     for path in paths:
         try:
-            listed = mapping(orjson.loads(path.read_bytes())).get("PublicKeyList")
+            listed = mapping(orjson.loads(bounded.read(path))).get("PublicKeyList")
             for one in listed if isinstance(listed, list) else []:
                 key = load_der_public_key(b64decode(text(mapping(one).get("Value")), validate=True))
                 if isinstance(key, RSAPublicKey):

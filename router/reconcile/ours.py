@@ -39,8 +39,7 @@ FactsOf = Callable[[Folder, str], Mapping[str, Facts]]
 def whole_since(folder: Folder) -> int:
     """Since when (µs) every attempt is in these logs; 0: always. Lines that were released are not
     here, and a request that was decided in them may have run for as long as any can."""
-    logs = map(folder.log, folder.log_ids())
-    oldest = (here for log in logs for here in log.segments()[:1] if here != log.hashed()[0])
+    oldest = (here for log in folder.logs for here in log.segments()[:1] if here != log.hashed()[0])
     lines = map(parse_line, map(first_line, oldest))
     return max((one.time + LONGEST for one in lines if isinstance(one, SegmentLine)), default=0)
 
@@ -66,8 +65,8 @@ class Ours:
         Raises:
             LineInvalid: a line of the log can't be read.
         """
-        for log in self.folder.log_ids():
-            yield from self._of_log(self.folder.log(log), progress)
+        for log in self.folder.logs:
+            yield from self._of_log(log, progress)
 
     def _of_log(self, log: LogFolder, progress: Progress) -> Iterator[tuple[Sent, Facts]]:
         reader, opened = LogReader(log), dict[str, Shown]()

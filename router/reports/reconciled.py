@@ -7,6 +7,7 @@ from typing import Final, Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from router import bounded
 from router.audit.errors import AuditError
 from router.reports.document import Line, Section, Table
 from router.reports.period import Period
@@ -68,7 +69,7 @@ class Reconciled(_Part):
 def read_reconciled(path: Path) -> Reconciled:
     """The result in a file. Raises ReconcileRefused."""
     try:
-        return Reconciled.model_validate_json(path.read_bytes())
+        return Reconciled.model_validate_json(bounded.read(path, bounded.LARGE))
     except OSError as error:
         raise ReconcileRefused(f"can't read `{path}`: {error.strerror}") from None
     except ValidationError as error:

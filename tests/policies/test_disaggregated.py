@@ -89,6 +89,14 @@ def test_an_assurance_is_held_by_both_or_not_at_all() -> None:
         ),
         ((line("pre"), line("dec", PREFILL + ", hedge: {}")), "is not hedged"),
         (
+            (line("pre", "retain: nothing, pool: interactive"), line("dec", PREFILL)),
+            "main.yaml:3:86: `pre` only computes another one's prompts; write `pool` at that one",
+        ),
+        (
+            (line("pre", "retain: nothing, hedge: {}"), line("dec", PREFILL)),
+            "`pre` only computes another one's prompts; write `hedge` at that one",
+        ),
+        (
             (
                 line("pre", "retain: nothing, provider: aws", region="aws:eu-central-1"),
                 line("dec", PREFILL),

@@ -81,6 +81,11 @@ def test_a_number_too_large_to_count_with(tmp_path: Path, key: str) -> None:
         load(written(tmp_path, f"{GOOD}\nidempotency: {{{key}: {'9' * 400}{unit}}}\n"))
 
 
+def test_a_file_that_can_not_be_read_is_told(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"can't read .*: No such file"):
+        load(tmp_path / "domicile.yaml")
+
+
 def test_where_it_is_looked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     with pytest.raises(ConfigError, match="domicile init"):

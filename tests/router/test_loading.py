@@ -136,10 +136,14 @@ CLASSES = MAIN.replace("  region: self:fra1\n", "  region: self:fra1\n  prioriti
     ("old", "new", "told"),
     [
         ("eu: {grant: {process: EU, retain: EU}}",
-         "eu: {grant: {process: EU, retain: EU}, priority: batch}", "tenant `eu`"),
-        ("  fra: {kind: vllm,", "  fra: {kind: vllm, pool: throughput,", "endpoint `fra`"),
-        ("  fra: {kind: vllm,", "  fra: {kind: vllm, scheduling: priority,", "endpoint `fra`"),
-        ("attributes:", "apps: {crm: {priority: interactive}}\nattributes:", "app `crm`"),
+         "eu: {grant: {process: EU, retain: EU}, priority: batch}",
+         "tenant `eu` has a `priority`"),
+        ("  fra: {kind: vllm,", "  fra: {kind: vllm, pool: throughput,",
+         "endpoint `fra` has a `pool`"),
+        ("  fra: {kind: vllm,", "  fra: {kind: vllm, scheduling: priority,",
+         "endpoint `fra` has a `scheduling`"),
+        ("attributes:", "apps: {crm: {priority: interactive}}\nattributes:",
+         "app `crm` has a `priority`"),
     ],
 )  # fmt: skip
 def test_classes_that_nobody_would_read_are_refused(
@@ -147,8 +151,12 @@ def test_classes_that_nobody_would_read_are_refused(
 ) -> None:
     baseline = BASELINE.replace(old, new)
     assert baseline != BASELINE
-    with pytest.raises(ConfigError, match=rf"{told}.*`router.priorities` is not set"):
+    with pytest.raises(ConfigError, match=rf"{told}.*`router.priorities` is not set") as caught:
         Files(baseline=baseline).load(tmp_path)
+    file, line, column, _ = str(caught.value).split(":", 3)
+    key = told.split("`")[3]
+    assert file == "baseline.yaml"
+    assert baseline.splitlines()[int(line) - 1][int(column) - 1 :].startswith(f"{key}:")
     shot = Files(main=CLASSES, baseline=baseline).load(tmp_path)
     assert shot.config.router.priorities is not None
 

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from policies.model import App, Policy, Priority, Tenant
+from router.admission import parse
 from router.audit.layout import Folder
 from router.audit.reading import LogReader
 from router.auth import Principal
@@ -45,7 +46,7 @@ def test_the_lowest_ceiling_that_is_given_counts(
 @given(
     st.sampled_from(Priority),
     st.sampled_from([None, *Priority]),
-    st.none() | st.integers(-(2**70), 2**70),
+    st.none() | st.integers(-(2**63), 2**63 - 1),
 )
 def test_nobody_gets_above_the_ceiling(
     ceiling: Priority, said: Priority | None, number: int | None
@@ -81,6 +82,15 @@ def test_a_number_that_is_none_is_refused(number: object) -> None:
     assert (error.value.code, error.value.param) == ("invalid_request", "priority")
 
 
+@pytest.mark.parametrize("digits", ["9" * 26, "-" + "9" * 26, str(1 << 63)])
+def test_a_number_with_more_digits_than_are_read_is_told_the_range(digits: str) -> None:
+    body = parse(b'{"priority": %b}' % digits.encode())
+    with pytest.raises(RequestError, match="from -9223372036854775808 to 9223372036854775807"):
+        within(Priority.INTERACTIVE, None, body)
+    body = parse(b'{"priority": -9223372036854775808}')
+    assert within(Priority.INTERACTIVE, None, body) is Priority.INTERACTIVE
+
+
 @pytest.mark.parametrize(
     "shares", [{"batch": 0.0}, {"batch": 0.6}, {"standard": 0.3, "batch": 0.3}, {"urgent": 0.1}]
 )
@@ -95,13 +105,13 @@ def test_shares_are_of_the_lower_classes() -> None:
 
 
 def test_what_nobody_would_read_is_told() -> None:
-    assert unread(Policy(ATLAS)) is None
-    told = unread(Policy(ATLAS, tenants={"t": Tenant("t", priority=Priority.BATCH)}))
-    assert told is not None
-    assert "`t`" in told
-    told = unread(Policy(ATLAS, apps={"a": App("a", priority=Priority.BATCH)}))
-    assert told is not None
-    assert "`a`" in told
+    assert list(unread(Policy(ATLAS))) == []
+    tenants = {"t": Tenant("t", priority=Priority.BATCH), "u": Tenant("u")}
+    apps = {"a": App("a", priority=Priority.BATCH)}
+    assert list(unread(Policy(ATLAS, tenants=tenants, apps=apps))) == [
+        ("tenants", "t", "priority"),
+        ("apps", "a", "priority"),
+    ]
 
 
 # -- through the router --------------------------------------------------------------------

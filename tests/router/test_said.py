@@ -72,3 +72,27 @@ async def test_a_mistyped_header_of_ours_is_no_silence(tmp_path: Path, name: byt
         assert world.transport.sent == []
         again = await world.ask("eu", ((b"x-domicile-region", b"self:iad1"),))
         assert again.code == "ok"
+
+
+@pytest.mark.parametrize(
+    ("name", "values"),
+    [
+        ("priority", (b"batch", b"batch")),
+        ("deadline", (b"30s", b"60s")),
+        ("session", (b"one", b"two")),
+        ("tier", (b"large", b"small")),
+    ],
+)
+async def test_a_header_of_ours_that_stands_twice_is_refused(
+    tmp_path: Path, name: str, values: tuple[bytes, bytes]
+) -> None:
+    header = f"x-domicile-{name}"
+    async with scripted(tmp_path, lambda host, number: answer()) as world:
+        done = await world.ask("eu", [(header.encode(), value) for value in values])
+        assert (done.status, done.code) == (400, "invalid_header")
+        assert f"`{header}` stands twice" in done.written.decode()
+        assert world.transport.sent == []
+        once = await world.ask("eu", [(header.encode(), values[0])])
+        assert once.code == "ok"
+        answers = [(b"x-domicile-region", b"a"), (b"x-domicile-region", b"b")]
+        assert (await world.ask("eu", answers)).code == "ok", "they say nothing, however often"

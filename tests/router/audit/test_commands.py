@@ -87,7 +87,7 @@ def test_show_filters(filled: LogBox) -> None:
     assert {shown.kind for shown in run_show(filled.folder, kind="heartbeat")} == {"heartbeat"}
     with pytest.raises(UsageError, match="eu-1, us-1"):
         list(run_show(filled.folder, log="eu-9"))
-    with pytest.raises(UsageError, match="none"):
+    with pytest.raises(UsageError, match="holds no log"):
         list(run_show(Path(filled.root / "nowhere")))
 
 

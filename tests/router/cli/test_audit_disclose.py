@@ -44,6 +44,21 @@ def test_what_is_not_there_is_said(tmp_path: Path, domicile: Domicile) -> None:
     assert "no decision or refusal of `r9`" in ran.err
 
 
+def test_a_log_that_is_none_is_told_with_those_there_are(
+    tmp_path: Path, domicile: Domicile
+) -> None:
+    prepared(tmp_path, domicile)
+    for words in (
+        ("disclose", "--request", "r1"),
+        ("pseudonyms", "--tenant", "clinic", "--user", "ann"),
+    ):
+        command, *rest = words
+        ran = domicile("audit", command, tmp_path / "logs", "--log", "NOPE", *rest)
+        assert ran.code == 2
+        assert "`NOPE` is no log in" in ran.err
+        assert "there are: eu-1" in ran.err
+
+
 def test_pseudonyms_are_found_for_who_knows_the_name(tmp_path: Path, domicile: Domicile) -> None:
     prepared(tmp_path, domicile)
     words = ("audit", "pseudonyms", tmp_path / "logs", "--log", "eu-1", "--user", "ann")

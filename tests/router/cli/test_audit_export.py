@@ -29,7 +29,6 @@ def test_a_tenants_bundle_holds_its_own_requests_and_proves_them(
     rows = [json.loads(line) for line in shown.out.splitlines()]
     assert {row["id"] for row in rows} == {"q1", "q4", "q6"}
     assert b"shop" not in out.read_bytes()
-    assert domicile(*words).code == 1, "nothing is written over"
 
 
 @pytest.mark.parametrize("shape", ["parquet", "ocsf", "cef", "otel"])
@@ -44,6 +43,36 @@ def test_every_shape_can_be_one_tenants(
         assert [json.loads(row)["tenant"] for row in asked.out.splitlines()] == ["shop", "shop"]
     else:
         assert b"clinic" not in out.read_bytes()
+
+
+@pytest.mark.parametrize("shape", ["parquet", "ocsf", "bundle"])
+def test_nothing_is_written_over_unasked(
+    domicile: Domicile, filled: LogBox, tmp_path: Path, shape: str
+) -> None:
+    out = tmp_path / "kept"
+    out.write_text("mine")
+    words = ("audit", "export", filled.folder, out, "--format", shape, "--tenant", "clinic")
+    ran = domicile(*words)
+    assert (ran.code, "give --force" in ran.err, out.read_text()) == (1, True, "mine")
+    assert domicile(*words, "--force").code == 0
+    assert b"mine" not in out.read_bytes()
+    assert len(list(tmp_path.glob("*kept*"))) == 1, "no draft is left"
+    ran = domicile(*words[:3], "/dev/null", *words[4:], "--force")
+    assert (ran.code, "is no file" in ran.err) == (1, True)
+    assert Path("/dev/null").is_char_device()
+
+
+def test_an_export_that_fails_leaves_what_was_there(
+    domicile: Domicile, filled: LogBox, tmp_path: Path
+) -> None:
+    out = tmp_path / "events.jsonl"
+    out.write_text("mine")
+    [segment, *_] = sorted(filled.folder.glob("eu-1/segments/*.jsonl"))
+    segment.write_bytes(segment.read_bytes()[:-20] + b"no json at all\n")
+    words = ("audit", "export", filled.folder, out, "--format", "ocsf", "--force")
+    assert domicile(*words).code == 1
+    assert [one.name for one in tmp_path.glob("*events*")] == [out.name]
+    assert out.read_text() == "mine"
 
 
 @pytest.mark.parametrize(

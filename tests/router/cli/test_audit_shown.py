@@ -1,14 +1,11 @@
 """How entries are shown, and which errors are a usage error."""
 
-from pathlib import Path
-
 import click
 import pytest
 
 from router.audit.commands import UsageError
 from router.audit.reading import Place, Shown
-from router.cli.audit_shown import print_entries, usage, when, writing
-from router.config import ConfigError
+from router.cli.audit_shown import print_entries, usage, when
 
 ONE = Shown(
     Place("eu-1", "0.jsonl", 3, 2), "decision", "r1", 1_800_000_000_123_456, {"plan": ["é"]}
@@ -32,13 +29,6 @@ def test_a_usage_error_is_clicks() -> None:
 
     with pytest.raises(click.UsageError, match="no such file"):
         command()
-
-
-def test_a_file_that_can_not_be_written_is_told(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="can't write"), writing(tmp_path):
-        tmp_path.write_text("")
-    with pytest.raises(OSError, match="Is a directory"), writing(None):
-        tmp_path.write_text("")
 
 
 def test_a_time_is_told_in_utc() -> None:

@@ -42,7 +42,7 @@ def test_every_reader_of_a_folder_says_what_is_no_longer_in_it(
     first, second, *_ = Folder(box.folder).log("eu-1").segments()
     gone, *_ = [one.id for one in LogReader(Folder(box.folder).log("eu-1")).of(first) if one.id]
     to = box.root / "events"
-    calls = (("show", box.folder), ("export", box.folder, to, "--format", "ocsf"))
+    calls = (("show", box.folder), ("export", box.folder, to, "--format", "ocsf", "--force"))
     assert all("released" not in domicile("audit", *words).err for words in calls)
     first.path.unlink()
     for words in calls:
