@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from policies.attributes import nearest
-from policies.files import duration
+from policies.measures import duration
 from policies.obligations import (
     IDENTIFIERS,
     AnyObligation,

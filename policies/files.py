@@ -7,23 +7,13 @@ Boundaries and conditions are little languages of their own: here they are any v
 from __future__ import annotations
 
 import datetime as dt
-import re
 from collections.abc import Mapping
 from typing import Annotated, Final, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
-_UNITS: Final[Mapping[str, float]] = {
-    "ms": 0.001,
-    "s": 1.0,
-    "m": 60.0,
-    "min": 60.0,
-    "h": 3600.0,
-    "d": 86400.0,
-    "w": 604800.0,
-    "y": 31557600.0,
-}
-_DIGITS: Final = 200
+from policies.measures import duration, rate
+
 _NAME: Final = r"^[a-zA-Z0-9][a-zA-Z0-9_.-]{0,62}$"
 
 
@@ -43,37 +33,6 @@ def moment(text: object) -> float:
     if parsed.tzinfo is None:
         raise ValueError("a time needs its zone, as 2027-12-31T18:00:00Z")
     return parsed.timestamp()
-
-
-def duration(text: object) -> float:
-    """Seconds of `24h`, `90d`, `3y`.
-
-    Raises:
-        ValueError: not a number and a unit.
-    """
-    found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([a-z]+)", str(text).strip())
-    if found is None or found.group(2) not in _UNITS:
-        raise ValueError(f"write a number and a unit of {', '.join(_UNITS)}, as 90d")
-    return _finite(found.group(1)) * _UNITS[found.group(2)]
-
-
-def rate(text: object) -> tuple[int, float]:
-    """Amount and seconds of `600/min`, `400k/min`, `2M/h`.
-
-    Raises:
-        ValueError: another form.
-    """
-    found = re.fullmatch(r"(\d+(?:\.\d+)?)([kM]?)/(s|min|m|h|d)", str(text).replace(" ", ""))
-    if found is None:
-        raise ValueError("write an amount per time, as 600/min or 400k/min")
-    scale = {"": 1, "k": 1_000, "M": 1_000_000}[found.group(2)]
-    return int(_finite(found.group(1)) * scale), _UNITS[found.group(3)]
-
-
-def _finite(digits: str) -> float:
-    if len(digits) > _DIGITS:
-        raise ValueError(f"a number of {len(digits)} digits is too large to count with")
-    return float(digits)
 
 
 def words(value: object) -> object:

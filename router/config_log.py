@@ -8,7 +8,8 @@ from urllib.parse import urlsplit
 
 from pydantic import Field, model_validator
 
-from router.config_types import Duration, LastingKey, Secret, Size, Strict, duration
+from policies.measures import duration
+from router.config_types import Duration, LastingKey, Secret, Size, Strict
 from router.sink_urls import safe_url
 
 

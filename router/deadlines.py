@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from typing import Final
 
-from router.config_types import duration
+from policies.measures import duration
 from router.errors import RequestError
 from router.exchange import Exchange, Prompt
 

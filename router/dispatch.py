@@ -215,11 +215,7 @@ class Dispatcher:
 
     def may_go_on(self, run: Run) -> bool:
         """1, and 3's budget: whether one more attempt may be made at all."""
-        arrival = run.arrival
-        if self.loop_time() >= arrival.deadline:
-            run.failures.append(failed("deadline", Fate.NOT_SENT))
-            return False
-        if run.left < 1:
+        if not self.may_begin(run):
             return False
         last = run.failures[-1] if run.failures else None
         if last is None or last.fate is Fate.NOT_SENT:
@@ -227,6 +223,13 @@ class Dispatcher:
         if last.fate is Fate.UNKNOWN and not self._safe_again(run):
             return False
         return self.budget.spend()
+
+    def may_begin(self, run: Run) -> bool:
+        """1: whether there is time for an attempt, and one of those that a request may have."""
+        if self.loop_time() >= run.arrival.deadline:
+            run.failures.append(failed("deadline", Fate.NOT_SENT))
+            return False
+        return run.left > 0
 
     def _safe_again(self, run: Run) -> bool:
         """Whether a request of unknown fate may be run a second time."""
@@ -355,6 +358,7 @@ class Dispatcher:
         now = self.loop_time()
         provider = run.arrival.snapshot.provider(candidacy.endpoint)
         one = failed_attempt(provider, error, self.wall_time())
+        one = self.prefills.judged(run, candidacy, one)
         self.health.observe(replica, one.sign, now, one.retry_after)
         run.attempts.append(
             replace(

@@ -177,5 +177,8 @@ class Live:
             age = float("inf") if anchor.age is None else anchor.age
             self.metrics.set("domicile_anchor_age_seconds", age, (anchor.name,))
         for endpoint in self.snapshot.targets:
-            tokens = sum(self.inflight.tokens(key) for key in self.snapshot.replicas(endpoint))
+            keys = self.snapshot.replicas(endpoint)
+            tokens = sum(self.inflight.tokens(key) for key in keys)
             self.metrics.set("domicile_inflight_tokens", tokens, (endpoint,))
+            most = max((self.balance.saturation(endpoint, key) for key in keys), default=0.0)
+            self.metrics.set("domicile_saturation", most, (endpoint,))

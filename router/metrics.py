@@ -132,6 +132,12 @@ ALL: Final = (
         ("endpoint",),
         summed=True,
     ),
+    Described(
+        "domicile_saturation",
+        "gauge",
+        "Load of the most loaded replica over what it can take; above 1 requests wait.",
+        ("endpoint",),
+    ),
     Described("domicile_workers", "gauge", "Worker processes, by state.", ("state",), summed=True),
     Described("domicile_worker_restarts_total", "counter", "Workers that were started again.", ()),
     Described("domicile_marked_replicas", "gauge", "Replicas under a bad mark.", ()),

@@ -80,8 +80,7 @@ def fate_of(status: int) -> Fate:
 class OpenedStream:
     """A stream whose first content has come: it may now be relayed.
 
-    `held` are the frames so far, the first content among the last of them; `opened_at` is the
-    loop time of that.
+    `held` are the frames so far, the first content among the last of them.
     """
 
     status: int
@@ -89,7 +88,6 @@ class OpenedStream:
     held: tuple[Frame, ...]
     response: OutboundResponse
     decoder: Decoder
-    opened_at: float
 
 
 @frozen
@@ -99,7 +97,6 @@ class OpenedWhole:
     status: int
     headers: Headers
     frame: Frame
-    opened_at: float
 
 
 async def open_stream(
@@ -120,7 +117,7 @@ async def open_stream(
     except BaseException:
         response.abort()
         raise
-    return OpenedStream(response.status, response.headers, held, response, decoder, clock())
+    return OpenedStream(response.status, response.headers, held, response, decoder)
 
 
 async def open_whole(
@@ -142,7 +139,7 @@ async def open_whole(
     except BaseException:
         response.abort()
         raise
-    return OpenedWhole(response.status, response.headers, frame, clock())
+    return OpenedWhole(response.status, response.headers, frame)
 
 
 def _judge_whole(decode: WholeDecoder, body: bytes) -> Frame:

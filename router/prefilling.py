@@ -7,9 +7,11 @@
 
 Both are attempts: under the same vetoes, deadline and budget, the first covered by the decision's
 entry and every later one by its own, durable before it is sent. When the first step fails it is
-tried at one more replica, then the endpoint computes the prompt itself. A cache serves one request
-that was sent: who answers with an error is asked again without it, since the way between the two
-may be what failed; after that, too, the endpoint computes for itself.
+tried at one more replica, then the endpoint computes the prompt itself: it was not asked before, so
+that takes nothing from the retry budget. A cache serves one request that was sent: who answers with
+an error is asked again without it, since the way between the two may be what failed; after that,
+too, the endpoint computes for itself. A request that is refused as invalid with a cache is the
+client's mistake only if it is refused without one: what we added may be what is wrong.
 
 Source: vLLM's `toy_proxy_server.py` and NIXL connector, llm-d's routing sidecar.
 """
@@ -29,6 +31,7 @@ from router.asking import ask_at, ask_of
 from router.errors import RequestError
 from router.load import Held, InFlight
 from router.opening import OpenedStream, OpenedWhole
+from router.outcomes import Failed
 from router.providers.base import Ask
 from router.retrying import is_harmless
 from router.running import PREFILLED, Run
@@ -39,6 +42,8 @@ from router.types import Candidacy, Plan
 if TYPE_CHECKING:
     from router.dispatch import Dispatched
 
+REFUSED: Final = "cache_refused"
+"""The result of an attempt that was refused as invalid, with what we added to it."""
 TRIED: Final = 2
 """Replicas of the other half that a request asks."""
 KEEP: Final[Mapping[str, object]] = MappingProxyType(
@@ -60,6 +65,10 @@ class Attempting(Protocol):
 
     def may_go_on(self, run: Run) -> bool:
         """Whether one more attempt may be made at all."""
+        ...
+
+    def may_begin(self, run: Run) -> bool:
+        """The same for one that is no retry."""
         ...
 
     def vetoed(self, run: Run, candidacy: Candidacy) -> bool:
@@ -106,7 +115,7 @@ class Prefills:
         found = await self._tried(run, half_of(candidacy, half), left, by)
         moved = None if found is None else transfer_in(found.opened)
         if moved is None:
-            return len(run.failures) == before or by.may_go_on(run)
+            return len(run.failures) == before or by.may_begin(run)
         run.moved = name, moved
         run.whole.discard(name)
         return True
@@ -128,7 +137,13 @@ class Prefills:
             return False  # it has too much to do, with a cache or without
         run.moved = None
         run.whole.add(name)
-        return by.may_go_on(run)
+        return by.may_begin(run) if last.result == REFUSED else by.may_go_on(run)
+
+    def judged(self, run: Run, candidacy: Candidacy, one: Failed) -> Failed:
+        """A failed attempt: whose mistake it is, is not known yet where it went with a cache."""
+        if one.clients is None or run.cache_for(candidacy.endpoint.name) is None:
+            return one
+        return replace(one, result=REFUSED, clients=None)
 
     async def _tried(
         self, run: Run, half: Candidacy, left: int, by: Attempting

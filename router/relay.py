@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
-from types import MappingProxyType
 
 import orjson
 
@@ -79,16 +78,6 @@ def responses_error(reason: str) -> bytes:
     """The error event of OpenAI's responses streams."""
     return b"event: error\ndata: " + orjson.dumps({**_error(reason), "type": "error"}) + b"\n\n"
 
-
-ERROR_EVENTS: Mapping[str, ErrorEvent] = MappingProxyType(
-    {
-        "chat.completions": chat_error,
-        "completions": chat_error,
-        "messages": messages_error,
-        "responses": responses_error,
-    }
-)
-"""How each surface says that a stream broke off, by the surface's name."""
 
 _MESSAGE = "the answer broke off: what came before is incomplete, ask again for a whole one"
 

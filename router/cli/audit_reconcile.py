@@ -128,7 +128,7 @@ def _asked(
     paths: Mapping[str, Sequence[Path]],
     live: bool,
 ) -> Asked:
-    from router.config_types import duration
+    from policies.measures import duration
     from router.reconcile.keys import read_keys
     from router.reconcile.model import Source
     from router.reconcile.run import Asked

@@ -171,16 +171,6 @@ class Failure:
         """Whether the request itself is at fault: no other endpoint, and no harm to health."""
         return self.kind in _CLIENTS
 
-    @property
-    def tries_next(self) -> bool:
-        """Whether another endpoint of the plan may be asked."""
-        return not self.clients
-
-    @property
-    def harms_health(self) -> bool:
-        """Whether the endpoint is to be blamed; load is not illness."""
-        return self.kind in {Kind.ILL, Kind.AUTH, Kind.MISSING, Kind.BAD_ANSWER}
-
 
 class Decoder(Protocol):
     """Upstream bytes in, client bytes out. `failure` and `usage` are looked at after every call.

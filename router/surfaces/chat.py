@@ -30,27 +30,15 @@ class ChatCompletions:
             RequestError: a missing or mistyped field.
         """
         model, messages = body.get("model"), body.get("messages")
-        if type(model) is str and 0 < len(model) <= MAX_MODEL and type(messages) is list:
-            said = [type(one) is dict and type(one.get("role")) is str for one in messages]
-            if said and all(said):
-                return Asked(model, optional_flag(body, "stream"), expected_output(body))
-        return self._read(body)
-
-    def _read(self, body: Mapping[str, object]) -> Asked:
-        model = require(body, "model", str, "a string")
-        messages = require(body, "messages", list, "a list of messages")
-        if not isinstance(messages, list) or not messages:
-            raise RequestError("invalid_request", "`messages` is empty", param="messages")
-        for index, message in enumerate(messages):
-            if not isinstance(message, dict) or not isinstance(message.get("role"), str):
-                param = f"messages.{index}"
-                raise RequestError(
-                    "invalid_request", f"`{param}` must be an object with a `role`", param=param
-                )
-        if not isinstance(model, str) or not 0 < len(model) <= MAX_MODEL:
-            raise RequestError(
-                "invalid_request", f"`model` must have 1 to {MAX_MODEL} characters", param="model"
-            )
+        if type(model) is not str or not 0 < len(model) <= MAX_MODEL:
+            require(body, "model", str, "a string")
+            raise _refused("model", f"must have 1 to {MAX_MODEL} characters")
+        if type(messages) is not list or not messages:
+            require(body, "messages", list, "a list of messages")
+            raise _refused("messages", "is empty")
+        said = [type(one) is dict and type(one.get("role")) is str for one in messages]
+        if not all(said):
+            raise _refused(f"messages.{said.index(False)}", "must be an object with a `role`")
         return Asked(model, optional_flag(body, "stream"), expected_output(body))
 
     def tokens(self, body: Mapping[str, object]) -> int:
@@ -73,8 +61,10 @@ def expected_output(body: Mapping[str, object]) -> int:
         if value is None:
             continue
         if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-            raise RequestError(
-                "invalid_request", f"`{name}` must be a whole number above 0", param=name
-            )
+            raise _refused(name, "must be a whole number above 0")
         return value
     return _EXPECTED
+
+
+def _refused(name: str, what: str) -> RequestError:
+    return RequestError("invalid_request", f"`{name}` {what}", param=name)

@@ -54,7 +54,7 @@ def test_written(written: object, expected: tuple[AnyObligation, ...]) -> None:
         ({"max_price": {"input": "-1"}}, "not negative"),
         ({"max_price": {"input": "nan"}}, "not negative"),
         ({"record_retention": {"min": "2y", "max": "1y"}}, "above the maximum"),
-        ({"record_retention": {"min": "long"}}, "as 90d"),
+        ({"record_retention": {"min": "long"}}, "as 30s or 90d"),
         ([[]], "is a word or"),
         ({"tier": {"floor": ["large"]}}, "single value"),
     ],

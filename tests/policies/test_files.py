@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from policies.files import duration, moment, policy_schema, rate
+from policies.files import moment, policy_schema
 
 
 def test_moments() -> None:
@@ -15,26 +15,6 @@ def test_moments() -> None:
 def test_no_moments(text: object) -> None:
     with pytest.raises(ValueError, match="2027-12-31"):
         moment(text)
-
-
-def test_durations_and_rates() -> None:
-    assert duration("24h") == 86400.0
-    assert duration("1.5d") == 129600.0
-    assert rate("600/min") == (600, 60.0)
-    assert rate("1.5M / h") == (1_500_000, 3600.0)
-    for text in ("24", "h", "-1d", "1 month"):
-        with pytest.raises(ValueError, match="90d"):
-            duration(text)
-    for text in ("600", "x/min", "600/fortnight"):
-        with pytest.raises(ValueError, match="600/min"):
-            rate(text)
-
-
-def test_numbers_too_large_to_count_with() -> None:
-    with pytest.raises(ValueError, match="too large"):
-        duration("9" * 400 + "d")
-    with pytest.raises(ValueError, match="too large"):
-        rate("9" * 400 + "/min")
 
 
 def test_the_schema_is_json_and_names_the_keys_as_written() -> None:

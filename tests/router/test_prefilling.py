@@ -212,7 +212,45 @@ async def test_what_fails_in_both_steps_stays_inside_the_budget(tmp_path: Path) 
             pass
         done = await ask(made)
         assert done.status == 502
-        assert len(made.transport.sent) == 1  # and no retry was left
+        hosts = [said(one)[0][:3] for one in made.transport.sent]
+    assert hosts == ["pre", "fra"], "no retry was left; the endpoint itself was not asked before"
+
+
+async def test_a_half_that_fails_costs_no_answer_when_retries_are_spent(tmp_path: Path) -> None:
+    wrong = lambda number: failure(500)  # noqa: E731
+    async with world(tmp_path, pre1=wrong, pre2=wrong) as made:
+        budget = made.router.pipeline._steps.dispatcher.budget  # type: ignore[attr-defined]
+        while budget.spend():
+            pass
+        assert (await ask(made)).code == "ok"
+        assert not budget.spend()
+    assert [name for name, _ in steps(tmp_path)] == ["pre", "fra"]
+    sound(tmp_path)
+
+
+@pytest.mark.parametrize("mistaken", [False, True])
+async def test_what_is_refused_with_a_cache_is_the_clients_mistake_only_without_one(
+    tmp_path: Path, mistaken: bool
+) -> None:
+    """An engine that can't read our `kv_transfer_params` answers 400 as it does to its client."""
+
+    def decode(number: int) -> Reply:
+        sent = said(made.transport.sent[-1])[1]
+        return failure(400) if mistaken or "kv_transfer_params" in sent else answer()
+
+    async with world(tmp_path, fra1=decode) as made:
+        budget = made.router.pipeline._steps.dispatcher.budget  # type: ignore[attr-defined]
+        while budget.spend():
+            pass
+        done = await ask(made)
+        hosts = [said(one)[0][:3] for one in made.transport.sent]
+        health, now = made.router.live.health, asyncio.get_running_loop().time()
+        assert not health.standing("fra", now).turn
+    assert done.code == ("upstream_refused" if mistaken else "ok")
+    assert hosts == ["pre", "fra", "fra"]
+    last = ("fra", "client") if mistaken else ("fra", "ok")
+    assert steps(tmp_path) == [("pre", "prefilled"), ("fra", "cache_refused"), last]
+    sound(tmp_path)
 
 
 async def test_the_clients_mistake_is_told_by_the_endpoint_and_harms_nobody(tmp_path: Path) -> None:

@@ -16,7 +16,6 @@ from router.frames import Frame
 from router.opening import OpenedWhole, open_stream
 from router.readings import ModelName, SseDecoder, read_chat
 from router.relay import (
-    ERROR_EVENTS,
     Pace,
     Relayed,
     chat_error,
@@ -270,14 +269,13 @@ async def test_characters_cut_anywhere_arrive_whole(size: int) -> None:
 async def test_a_whole_answer_is_delivered_with_its_length() -> None:
     exchange = FakeExchange()
     frame = Frame(b'{"a":1}', content=True, finish=True, usage={"total_tokens": 1})
-    done = await deliver(exchange, OpenedWhole(200, (), frame, 0.0), lines([(b"x", b"y")]))
+    done = await deliver(exchange, OpenedWhole(200, (), frame), lines([(b"x", b"y")]))
     assert exchange.headers == [(b"x", b"y"), (b"content-length", b"7")]
     assert (exchange.sent, exchange.ended) == (b'{"a":1}', True)
     assert (done.complete, done.usage, done.sent) == (True, {"total_tokens": 1}, 7)
 
 
 def test_error_events_of_each_surface() -> None:
-    assert ERROR_EVENTS["chat.completions"] is chat_error
     for event in (messages_error("timeout"), responses_error("timeout")):
         name, data = event.split(b"\n", 1)
         assert name == b"event: error"

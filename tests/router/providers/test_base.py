@@ -4,9 +4,12 @@ from collections.abc import Callable
 
 import pytest
 
+from regions.health import Sign
 from regions.model import Endpoint
 from router.errors import RequestError
+from router.outcomes import Failed
 from router.providers.base import Ask, AwsKeys, Bearer, Failure, Kind, Target, refuse_places
+from router.transport.messages import Fate
 
 
 def test_secrets_stay_out_of_repr() -> None:
@@ -50,5 +53,5 @@ def test_a_differing_place_parameter_is_refused(endpoint: Callable[..., Endpoint
 def test_a_client_at_fault_harms_nobody(kind: Kind) -> None:
     failure = Failure(kind, "m")
     assert failure.clients == (kind in {Kind.CLIENT, Kind.REFUSED, Kind.CONTEXT_LENGTH})
-    assert not (failure.clients and (failure.harms_health or failure.tries_next))
-    assert failure.harms_health == (not failure.clients and kind is not Kind.LOAD)
+    told = Failed.told(failure, Fate.REFUSED)
+    assert (told.sign is Sign.CLIENT) == (told.clients is not None) == failure.clients

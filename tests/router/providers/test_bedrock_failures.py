@@ -62,7 +62,7 @@ def test_a_plain_id_that_needs_a_profile() -> None:
     body = json.dumps({"message": message}).encode()
     failure = bedrock_failure(400, ((b"x-amzn-errortype", b"ValidationException"),), body, 0)
     assert (failure.kind, failure.message) == (Kind.MISSING, NEEDS_PROFILE)
-    assert failure.tries_next
+    assert not failure.clients
     assert over_http(400, "ValidationException", message.replace("\u2019", "'")) is Kind.MISSING
 
 

@@ -6,6 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from regions.health import Sign
+from router.outcomes import Failed
 from router.providers.base import Kind
 from router.providers.failures import (
     RETRY_CEILING,
@@ -15,6 +17,7 @@ from router.providers.failures import (
     openai_failure,
     retry_after,
 )
+from router.transport.messages import Fate
 
 NOW = 1_795_000_000.0
 
@@ -35,14 +38,15 @@ def test_statuses(status: int, kind: Kind) -> None:
     failure = openai_failure(status, (), b"<html>", NOW)
     assert by_status(status) is failure.kind is kind
     assert failure.status == status
-    assert failure.tries_next is not failure.clients
 
 
-def test_load_is_not_illness() -> None:
-    assert not openai_failure(429, (), b"", NOW).harms_health
-    assert not openai_failure(529, (), b"", NOW).harms_health
-    assert openai_failure(503, (), b"", NOW).harms_health
-    assert not openai_failure(400, (), b"", NOW).harms_health
+@pytest.mark.parametrize(
+    ("status", "sign"),
+    [(429, Sign.LOAD), (529, Sign.LOAD), (503, Sign.ILL), (400, Sign.CLIENT), (401, Sign.LOAD)],
+)
+def test_load_is_not_illness(status: int, sign: Sign) -> None:
+    failure = openai_failure(status, (), b"", NOW)
+    assert Failed.told(failure, Fate.REFUSED).sign is sign
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,40 @@
+"""Numbers with a unit: what they come to, and what is none."""
+
+import pytest
+
+from policies.measures import duration, measure, rate
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        ("250ms", 0.25), ("300s", 300), ("300 S", 300), ("1.5h", 5400), ("3y", 3 * 31_557_600),
+        ("24h", 86_400), ("1.5d", 129_600), ("5m", 300), ("5min", 300), ("2w", 1_209_600),
+    ],
+)  # fmt: skip
+def test_a_time_has_a_unit(text: str, seconds: float) -> None:
+    assert duration(text) == seconds
+
+
+@pytest.mark.parametrize(
+    "text", ["", "5", "24", "s", "h", "-1s", "-1d", "1 0s", "1 month", "٣s", "9" * 400 + "d"]
+)
+def test_what_is_no_time_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match=r"needs a number and a unit of ms, .*90d|too large"):
+        duration(text)
+
+
+def test_an_amount_per_time() -> None:
+    assert rate("600/min") == (600, 60.0)
+    assert rate("1.5M / h") == (1_500_000, 3600.0)
+    for text in ("600", "x/min", "600/fortnight"):
+        with pytest.raises(ValueError, match="600/min"):
+            rate(text)
+    with pytest.raises(ValueError, match="400 digits is too large"):
+        rate("9" * 400 + "/min")
+
+
+def test_other_units_are_the_callers() -> None:
+    assert measure("2 Kb", {"kb": 1000.0}, "2kb") == 2000
+    with pytest.raises(ValueError, match="`2s` needs a number and a unit of kb, as 2kb"):
+        measure("2s", {"kb": 1000.0}, "2kb")
