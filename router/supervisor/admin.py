@@ -7,7 +7,7 @@ Lifting asks for all of them: nothing may be in force in one process and lifted 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, TypeVar
 
 from fastapi import FastAPI, Header
@@ -52,7 +52,11 @@ class WorkerStatus(BaseModel):
 
 
 class WholeStatus(BaseModel):
-    """What a supervisor and its workers run with; `limits` says how exact limits are."""
+    """What a supervisor and its workers run with; `limits` says how exact limits are.
+
+    `snapshot` is what all are to serve: a worker that has not put it in force yet is named in
+    `degraded`, and its own `status` says what it serves meanwhile.
+    """
 
     router: str
     region: str
@@ -193,9 +197,15 @@ async def whole_status(crew: Crew) -> WholeStatus:
         quarantined=list(imposed.values()),
         limits=exactness(snapshot.config, len(crew.slots)),
         open_requests=sum(one.open_requests for one in known.values()),
-        degraded=list(whole.troubles),
+        degraded=[*whole.troubles, *_switching(crew, known)],
         workers=[_worker(slot, known.get(slot.number)) for slot in crew.slots],
     )
+
+
+def _switching(crew: Crew, known: Mapping[int, Status]) -> Iterator[str]:
+    for number, one in sorted(known.items()):
+        if one.files.active != crew.files.active:
+            yield f"worker {number} still serves snapshot {one.snapshot}"
 
 
 def _worker(slot: Slot, status: Status | None) -> WorkerStatus:

@@ -11,14 +11,14 @@ import pytest
 
 from router.errors import RequestError
 from router.metrics import Metrics
-from router.operating import ErasedTold
+from router.operating import ErasedTold, FilesStatus, Status
 from router.reload import Reloader, Source
 from router.supervisor import admin, crew
 from router.supervisor.channel import Gone
 from router.supervisor.merged import NOTHING
 from router.supervisor.orders import Accept, Erase, Narrow, StatusAsked
 from router.veto_file import Imposed
-from tests.router.supervisor.test_crew import World
+from tests.router.supervisor.test_crew import World, reloaded
 
 TOKEN = "local-abc"
 HEADERS = {"authorization": f"Bearer {TOKEN}"}
@@ -50,6 +50,34 @@ async def test_looking_needs_no_key_and_changing_one_does(tmp_path: Path) -> Non
         for path, body in (("/quarantine", FLOOD), ("/drift/accept", {}), ("/reload", {})):
             assert (await client.post(path, json=body)).status_code in (401, 422)
         assert not any(isinstance(one, Narrow) for said in world.said for one in said.heard)
+
+
+def stands(active: str, snapshot: str) -> Status:
+    """How a worker stands that serves one snapshot, of the files `active`."""
+    files = FilesStatus(on_disk=active, active=active, looked_at=0.0, refused="")
+    return Status(
+        router="local", region="self:fra1", snapshot=snapshot, policy="p", catalog="c",
+        catalog_date="2026-11-30", loaded_at=1.0, files=files, quarantined=[], drifted=[], keys=1,
+        log="ok", log_size=1, checkpoint=None, anchors=[], open_requests=0, degraded=[],
+        endpoints=[],
+    )  # fmt: skip
+
+
+async def test_who_still_serves_the_snapshot_before_is_named(tmp_path: Path) -> None:
+    world = World.of(tmp_path)
+    async with asked(world) as client:
+        for said in world.said:
+            said.broken.pop(StatusAsked)
+            said.answers[StatusAsked] = stands("a", "before")
+        assert (await client.get("/status")).json()["degraded"] == []
+        world.crew.files.on_disk = "b"
+        await world.crew.reload(reloaded(world.base))
+        world.said[0].answers[StatusAsked] = stands("b", world.crew.snapshot.digest)
+        status = (await client.get("/status")).json()
+        assert status["snapshot"] == world.crew.snapshot.digest
+        assert status["degraded"] == ["worker 2 still serves snapshot before"]
+        world.said[1].answers[StatusAsked] = stands("b", world.crew.snapshot.digest)
+        assert (await client.get("/status")).json()["degraded"] == []
 
 
 async def test_a_quarantine_is_confirmed_by_all(tmp_path: Path) -> None:
