@@ -58,7 +58,8 @@ rules:
     because: "an example: health data stays in the country"
 """
 CASES: Final = """\
-# Requests and what must come of them; `domicile check` and every reload run them.
+# Requests and what must come of them; `domicile check` and every reload run them. They name the
+# endpoint, the tenant and the countries of baseline/main.yaml: change those and these together.
 version: 1
 now: 2026-12-01
 router: self:local
