@@ -101,6 +101,9 @@ class TierRange(Obligation):
         return {"floor": self.floor.label, "ceiling": self.ceiling.label}
 
 
+ANY_TIER: Final = TierRange()
+
+
 @dataclass(frozen=True, slots=True)
 class MaxPrice(Obligation):
     """US dollars per million tokens, at most; `None` leaves that side unbounded."""
@@ -233,7 +236,9 @@ class Obligations:
     def tiers(self) -> TierRange:
         """The tiers allowed; all when no rule says otherwise."""
         held = self.held.get(TierRange.kind)
-        return held if isinstance(held, TierRange) else TierRange()
+        if held is None:
+            return ANY_TIER  # as nearly always; to ask for the type is a call of Python
+        return held if isinstance(held, TierRange) else ANY_TIER
 
     @property
     def record_retention(self) -> RecordRetention:

@@ -6,7 +6,8 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import partial
+from random import Random
 from typing import Any, Final
 
 from regions.health import HealthBook
@@ -29,6 +30,7 @@ from router.exchange import AsgiExchange, Exchange
 from router.grading import Graders
 from router.hedging import Hedges
 from router.idempotency import Idempotency
+from router.ids import Ids
 from router.live import Live
 from router.load import Held, InFlight
 from router.metrics import Metrics
@@ -63,8 +65,6 @@ Asgi = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 SURFACES: Final[tuple[Surface, ...]] = (ChatCompletions(),)
 TICK: Final = 5.0
-_LETTERS: Final = "0123456789abcdefghijklmnopqrstuv"
-_LETTER: Final = _LETTERS.encode() * 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +105,7 @@ class Router:
         self.lane = steps.lane
         self.lane.begin(self.pipeline.run)
         self._clocks = clocks
+        self._ids = Ids(clocks.wall, clocks.entropy)
         self._surfaces = {surface.path: surface for surface in SURFACES}
         self._routes = {
             surface.path.encode(): partial(self._infer, surface) for surface in SURFACES
@@ -157,7 +158,7 @@ class Router:
             clocks.wall,
             clocks.loop,
             anchors=AnchorKeeper(anchors or {}, clocks.wall),
-            chance=clocks.random,
+            chance=Random(clocks.entropy(16)).random,
         )
         out = transport or HttpTransport()
         router = cls(live, _steps(live, out, clocks), out, clocks)
@@ -194,7 +195,7 @@ class Router:
             refused = refused or error
         arrival = Arrival(
             exchange,
-            new_id(self._clocks),
+            self._ids(),
             self.live.stamp(),
             now,
             now + longest,
@@ -281,25 +282,8 @@ class Router:
 
 
 def new_id(clocks: Clocks) -> str:
-    """A request id of our own: a UUIDv7, so that ids sort by time, in 26 letters and digits.
-
-    Base 32, written letter by letter: 48 bits of time, 4 of version, 12 at random, 2 of variant,
-    62 at random. A letter is five bits, so letters 9, 10, 12, 13 and 25 hold bits that are fixed.
-    """
-    drawn = clocks.entropy(16)
-    most = drawn.translate(_LETTER).decode()
-    return (
-        f"{_begun(int(clocks.wall() * 1000))}{_LETTERS[24 | drawn[0] & 7]}{most[1]}"
-        f"{_LETTERS[drawn[2] << 1 & 31 | 1]}{_LETTERS[drawn[3] & 15]}{most[4:15]}"
-        f"{_LETTERS[drawn[15] << 2 & 31]}"
-    )
-
-
-@lru_cache(16)
-def _begun(millis: int) -> str:
-    """The letters of a time, and the first bits of the version."""
-    bits = (millis & ((1 << 48) - 1)) << 2 | 0x7 >> 2
-    return "".join([_LETTERS[bits >> shift & 31] for shift in range(45, -1, -5)])
+    """One request id; see `Ids`, which gives many for less."""
+    return Ids(clocks.wall, clocks.entropy, 1)()
 
 
 def _steps(live: Live, transport: Transport, clocks: Clocks) -> TwelveSteps:
@@ -343,7 +327,7 @@ def _steps(live: Live, transport: Transport, clocks: Clocks) -> TwelveSteps:
         Filter({}),
         Suites(live.loop_time),
         graders,
-        ShadowLane(live, graders, clocks.random, partial(new_id, clocks)),
+        ShadowLane(live, graders, clocks.random, Ids(clocks.wall, clocks.entropy)),
         live.concurrency,
         Quotas(live.ledger),
         live.metrics,

@@ -343,7 +343,7 @@ class Balance:
     def in_turn(self, snapshot: Snapshot, endpoint: str, first: str | None) -> Iterator[str]:
         """An endpoint's replicas as they are to be asked, the reserved one first if it is well."""
         now, replicas = self.loop_time(), snapshot.targets[endpoint]
-        if first and first in replicas and not self.health.standing(first, now).turn:
+        if first and first in replicas and self.health.standing(first, now) <= Standing.TRIAL:
             yield first  # hardly ever is another one asked: they needn't be put in order
             replicas = {key: replicas[key] for key in replicas if key != first}
         known = self._apart if snapshot is self._of else apart(snapshot)

@@ -1,17 +1,16 @@
 """The direct adapter: `Exchange` on uvicorn's parser, without the ASGI cycle between them.
 
 Inference requests skip scope, messages and two tasks' wake-ups; every other route takes the
-ASGI way. `DirectExchange` stands where uvicorn keeps its cycle, so parsing, pipelining,
-keep-alive and shutdown stay uvicorn's. Contract tests run both adapters through the same
-cases.
+ASGI way. `DirectExchange` stands where uvicorn keeps its cycle, so parsing, pipelining, keep-alive
+and shutdown stay uvicorn's. Contract tests run both adapters through the same cases.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable
 from math import inf
-from typing import Final, Protocol
+from typing import Final
 
 import httptools
 from uvicorn.protocols.http.httptools_impl import (
@@ -20,20 +19,21 @@ from uvicorn.protocols.http.httptools_impl import (
     RequestResponseCycle,
 )
 
-from router.door import Door
-from router.errors import ClientGone, RequestError
-from router.exchange import Exchange, Headers, Lines, Prompt, RequestHead, lines
+from router.errors import ClientGone
+from router.exchange import (
+    Headers,
+    Inference,
+    Lines,
+    Prompt,
+    RequestHead,
+    Route,
+    lines,
+    too_large,
+)  # fmt: skip
+from router.heads import Heads, Recalling
 
 _BODYLESS: Final = frozenset({204, 304})
 _HIGH_WATER: Final = 1 << 16
-
-
-class Inference(Protocol):
-    """What the direct adapter serves: some paths, each by a callable over an exchange."""
-
-    def route(self, path: bytes) -> Callable[[Exchange, str], Awaitable[None]] | None:
-        """Who answers a raw path; `None` leaves it to ASGI."""
-        ...
 
 
 class DirectExchange(Prompt):
@@ -46,18 +46,12 @@ class DirectExchange(Prompt):
     )  # fmt: skip
 
     def __init__(
-        self,
-        door: Direct,
-        head: RequestHead,
-        route: Callable[[Exchange, str], Awaitable[None]],
-        keep_alive: bool,
-        expects: bool,
+        self, door: Direct, head: RequestHead, route: Route, keep_alive: bool, expects: bool
     ) -> None:
         self.head = head
         self.keep_alive = keep_alive
         self.more_body = True
-        self.response_started = False
-        self.response_complete = False
+        self.response_started = self.response_complete = False
         self._door = door
         self._route = route
         self._parts: list[bytes] = []
@@ -140,7 +134,7 @@ class DirectExchange(Prompt):
         async for part in self._read(limit):
             size += len(part)
             if size > limit:
-                raise _too_large(limit)
+                raise too_large(limit)
             yield part
 
     def here(self, limit: int) -> bytes | None:
@@ -160,7 +154,7 @@ class DirectExchange(Prompt):
     async def _read(self, limit: int) -> AsyncIterator[bytes]:
         declared = self.head.get(b"content-length") or b""
         if declared.isdigit() and int(declared) > limit:
-            raise _too_large(limit)
+            raise too_large(limit)
         if self._expects:
             self._expects = False
             self._door.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
@@ -261,13 +255,14 @@ class DirectExchange(Prompt):
         self._door.on_response_complete()
 
 
-class Direct(Door):
+class Direct(Recalling):
     """The door, with inference routes taken off the ASGI way."""
 
     inference: Inference
     _idle_since = 0.0
     _named: object = None
     _constant = b""
+    _route: Route
 
     def constant(self) -> bytes:
         """The header lines of every answer: uvicorn makes them anew each second, for the date."""
@@ -280,16 +275,16 @@ class Direct(Door):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """A client is there; it has as long for its first request's head as for a later one's."""
         super().connection_made(transport)
+        self._heads = Heads()
         self._idle_since = self.loop.time()
         self._look_later(self.timeout_keep_alive)
 
     def on_message_begin(self) -> None:
         """A request begins. Its ASGI scope is made when it turns out to need one."""
         self._size = self._fields = self._since = self._wasted = 0
-        self._in_head = True
-        self.url = b""
-        self.expect_100_continue = False
-        self.headers = []
+        self._in_head, self._fresh = True, False
+        self._begun += 1
+        self.url, self.expect_100_continue, self.headers = b"", False, []
 
     def on_headers_complete(self) -> None:
         """The head is whole: who answers is known."""
@@ -310,15 +305,26 @@ class Direct(Door):
         self.headers += headers
         super().on_headers_complete()
 
-    def _begin(
-        self, route: Callable[[Exchange, str], Awaitable[None]], path: bytes, query: bytes
-    ) -> None:
+    def _begin(self, route: Route, path: bytes, query: bytes) -> None:
         parser = self.parser
         method = parser.get_method().decode("ascii")
         head = RequestHead(method, path.decode("ascii"), query, self.headers)
         keep_alive = parser.should_keep_alive() and parser.get_http_version() != "1.0"
+        self._route = route
+        self._answer(DirectExchange(self, head, route, keep_alive, self.expect_100_continue))
+
+    def parsed(self) -> RequestHead | None:
+        """See `Recalling`: one of an inference route, on a connection that is kept."""
+        cycle: object = self.cycle
+        return cycle.head if type(cycle) is DirectExchange and cycle.keep_alive else None
+
+    def known(self, head: RequestHead) -> None:
+        """See `Recalling`."""
+        self._idle_since, self._wasted = inf, 0
+        self._answer(DirectExchange(self, head, self._route, keep_alive=True, expects=False))
+
+    def _answer(self, exchange: DirectExchange) -> None:
         existing: RequestResponseCycle | None = self.cycle
-        exchange = DirectExchange(self, head, route, keep_alive, self.expect_100_continue)
         self.cycle = exchange  # type: ignore[assignment]  # by its shape, see the class
         if existing is None or existing.response_complete:
             self._start_asgi_task(self.cycle, self.app)
@@ -375,7 +381,7 @@ class Direct(Door):
             super().on_message_complete()
             return
         self._since = 0
-        self._in_body = False
+        self._in_body, self._fresh = False, True
         if not cycle.response_complete:
             cycle.whole()
 
@@ -392,7 +398,3 @@ class Direct(Door):
 def direct(inference: Inference) -> type[Direct]:
     """uvicorn makes its protocols itself, so the routes are bound to a class."""
     return type("BoundDirect", (Direct,), {"inference": inference})
-
-
-def _too_large(limit: int) -> RequestError:
-    return RequestError("body_too_large", f"the body is above {limit} bytes: send less")

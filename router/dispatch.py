@@ -20,7 +20,8 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from regions.health import HealthBook, Sign, Standing
-from router.asking import timeouts_of
+from regions.model import Tier
+from router.asking import ask_of, timeouts_of
 from router.audit.log import Committed
 from router.errors import RequestError
 from router.framing import Framed, FramedWhole, Passed, framed
@@ -51,6 +52,7 @@ from router.vetoes import VetoBoard
 ANSWER_LIMIT: Final = 64 << 20
 HERE: Final = 2
 """Replicas of one endpoint that a request asks, while there is another endpoint in its plan."""
+_TOP: Final = max(Tier)
 ERROR_TIME: Final = 2.0
 """Seconds for the body of an error: the next endpoint waits for it."""
 
@@ -128,7 +130,9 @@ class Dispatcher:
             found = await self._endpoint(run, candidacy)
             if found is None:
                 run.out.add(candidacy.endpoint.name)
-            elif not (self._larger(run, found.candidacy) and self.doubts(found)):
+            elif found.candidacy.tier is _TOP or not (
+                self._larger(run, found.candidacy) and self.doubts(found)
+            ):
                 return found
             else:
                 found.held.close()
@@ -139,7 +143,7 @@ class Dispatcher:
     async def _endpoint(self, run: Run, candidacy: Candidacy) -> Dispatched | None:
         """Ask the replicas of one endpoint, best first."""
         name = candidacy.endpoint.name
-        kept = run.plan.admitted.lease.replica
+        kept, streams = run.plan.admitted.lease.replica, run.plan.admitted.asked.stream
         only = candidacy is run.plan.ranked.order[-1]
         for number, replica in enumerate(self.in_turn(run.arrival.snapshot, name, kept)):
             if number >= HERE and not only:
@@ -151,7 +155,8 @@ class Dispatcher:
             halved = candidacy.endpoint.prefill is not None
             if halved and not await self.prefills.step(run, candidacy, replica, self):
                 return None
-            wait = None if run.attempts else self.hedges.wait(run.plan, candidacy, replica)
+            first = streams and not run.attempts
+            wait = self.hedges.wait(run.plan, candidacy, replica) if first else None
             if wait is None:
                 found = await self.attempt(run, candidacy, replica)
             else:
@@ -229,7 +234,7 @@ class Dispatcher:
         if self.loop_time() >= run.arrival.deadline:
             run.failures.append(failed("deadline", Fate.NOT_SENT))
             return False
-        return run.left > 0
+        return not run.attempts or run.left > 0
 
     def _safe_again(self, run: Run) -> bool:
         """Whether a request of unknown fate may be run a second time."""
@@ -276,7 +281,9 @@ class Dispatcher:
             await self.record(run.plan, candidacy, number)
             if self.vetoed(run, candidacy):  # a veto, or the decision's end, came meanwhile
                 return None
-        ask = ask or self.prefills.ask(run, candidacy, self)
+        if ask is None:
+            halved = candidacy.endpoint.prefill is not None
+            ask = self.prefills.ask(run, candidacy, self) if halved else ask_of(run.committed)
         began = self.loop_time()
         lease = run.plan.admitted.lease
         tokens = lease.tokens or run.plan.classified.tokens
@@ -312,8 +319,11 @@ class Dispatcher:
         plan, endpoint = run.plan, candidacy.endpoint
         arrival = run.arrival
         snapshot, now = arrival.snapshot, self.wall_time()
-        provider = snapshot.provider(endpoint)
-        target = self.roles.filled(endpoint, snapshot.target(endpoint, replica), now)
+        provider, target = (
+            snapshot.providers[endpoint.kind],
+            snapshot.targets[endpoint.name][replica],
+        )
+        target = self.roles.filled(endpoint, target, now)
         request = provider.encode(ask, endpoint, target, now)
         timeouts = timeouts_of(plan)
         sent_at = self.loop_time()

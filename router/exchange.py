@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import re
-from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping, Sequence
 from dataclasses import field
 from types import TracebackType
@@ -112,30 +111,44 @@ class Exchange(Protocol):
         ...
 
 
-class Prompt(ABC):
-    """An exchange that also gives and takes bytes at once, without a turn of the event loop."""
+Route = Callable[[Exchange, str], Awaitable[None]]
+
+
+class Inference(Protocol):
+    """What the direct adapter serves: some paths, each by a callable over an exchange."""
+
+    def route(self, path: bytes) -> Route | None:
+        """Who answers a raw path; `None` leaves it to ASGI."""
+        ...
+
+
+class Prompt:
+    """An exchange that also gives and takes bytes at once, without a turn of the event loop.
+
+    A plain class: to ask for an abstract one is a call of Python, twice a request.
+    """
 
     __slots__ = ()
 
-    @abstractmethod
     def here(self, limit: int) -> bytes | None:
         """The body, where it is here already in one piece; else `None`, and see `Exchange.body`."""
+        raise NotImplementedError
 
-    @abstractmethod
     def begin(self, status: int, head: Lines) -> None:
         """Send the head of an answer whose length is not known; as `Exchange.start`."""
+        raise NotImplementedError
 
-    @abstractmethod
     def answer(self, status: int, head: Lines, body: bytes) -> bool:
         """Send a whole answer now, with `content-length`; as `put`."""
+        raise NotImplementedError
 
-    @abstractmethod
     def put(self, data: bytes) -> bool:
         """Send bytes of the body now; whether the client can take more, else see `drained`."""
+        raise NotImplementedError
 
-    @abstractmethod
     async def drained(self) -> None:
         """Wait until the client can take more, or has left."""
+        raise NotImplementedError
 
 
 class Lines(bytes):
@@ -265,14 +278,14 @@ class AsgiExchange:
             part: bytes = message.get("body", b"")
             size += len(part)
             if size > limit:
-                raise _too_large(limit)
+                raise too_large(limit)
             if part:
                 yield part
 
     def _refuse_declared(self, limit: int) -> None:
         declared = self.head.get(b"content-length") or b""
         if declared.isdigit() and int(declared) > limit:
-            raise _too_large(limit)
+            raise too_large(limit)
 
     async def body(self, limit: int) -> bytes:
         """See `Exchange`."""
@@ -340,5 +353,6 @@ class AsgiExchange:
             watch.cancel()
 
 
-def _too_large(limit: int) -> RequestError:
+def too_large(limit: int) -> RequestError:
+    """What is said of a body above the limit, in bytes."""
     return RequestError("body_too_large", f"the body is above {limit} bytes: send less")

@@ -119,11 +119,11 @@ def framed(decoder: Decoder, surface: str, headers: Headers) -> Framed | Passed:
 class FramedWhole:
     """A whole answer through the provider's decoder, as one frame."""
 
-    __slots__ = ("_decoder", "_reading", "failure")
+    __slots__ = ("_decoder", "_reader", "failure")
 
     def __init__(self, decoder: Decoder, surface: str) -> None:
         self._decoder = decoder
-        self._reading = WholeReading(reader_of(surface))
+        self._reader = reader_of(surface)
         self.failure: Failure | None = None
 
     def __call__(self, body: bytes) -> Frame:
@@ -138,7 +138,9 @@ class FramedWhole:
             return Frame(b"", error=stream_error(self.failure))
         # Parsed already, and the model's name is all that differs.
         answer = decoder.answer if isinstance(decoder, JsonDecoder) else None
-        return self._reading(out) if answer is None else self._reading.read(out, answer)
+        if answer is None:
+            return WholeReading(self._reader)(out)
+        return Frame(out, *self._reader(answer))
 
 
 def stream_error(failure: Failure) -> StreamError:

@@ -21,6 +21,7 @@ from router.selection import Condition, is_open, order
 from router.types import Candidacy
 from router.waiting import Ticket, WaitingRoom
 
+Order = tuple[Candidacy, ...]
 ORDERS: Final = 1024
 """Orders of one pool's endpoints that are kept."""
 
@@ -136,6 +137,22 @@ class Placing:
         pool = known or self.pool(wish.eligible)
         return None if self.room.waits(pool.names) else self._found(wish, pool)
 
+    def evenly(self, pool: Pool, tokens: int, prompt: int) -> tuple[Order, Held] | None:
+        """As `at_once`, where nothing but the endpoints' turns decides and nobody waits for them.
+
+        `None` says that more has to be looked at.
+        """
+        if not pool.bays or self.room.waits(pool.names):
+            return None
+        return self._in_turn(pool, tokens, prompt)
+
+    def _in_turn(self, pool: Pool, tokens: int, prompt: int) -> tuple[Order, Held] | None:
+        turns = self.balance.turns(pool.bays, prompt)
+        if turns is None:
+            return None
+        found, bay = pool.ordered(turns)
+        return found, self.balance.enter(bay.endpoint, bay.key, tokens, prompt)
+
     async def wait(self, wish: Wish) -> Placed:
         """A place once there is one.
 
@@ -154,11 +171,10 @@ class Placing:
         return await self.room.wait(ticket, found, wish.until)
 
     def _found(self, wish: Wish, pool: Pool) -> Placed | None:
-        bays = () if wish.spare else pool.bays
-        if bays and (turns := self.balance.turns(bays, wish.prompt)) is not None:
-            found, bay = pool.ordered(turns)
-            entered = self.balance.enter(bay.endpoint, bay.key, wish.tokens, wish.prompt)
-            return Placed(found, entered)
+        if pool.bays and not wish.spare:
+            even = self._in_turn(pool, wish.tokens, wish.prompt)
+            if even is not None:
+                return Placed(*even)
         states: dict[str, Condition] = {}
 
         def condition(endpoint: str) -> Condition:

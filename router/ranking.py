@@ -33,8 +33,26 @@ class Ranking:
         Raises:
             Refused: `prefer_conflict`, or `overloaded` with the time to wait.
         """
+        classified = filtered.graded.decided.classified
+        admitted, placing = classified.admitted, self.placing
+        eligible, spare = self.pools.of(filtered.eligible, admitted.priority)
+        pool, prompt = placing.pool(eligible), classified.prompt_tokens
+        # Prompt and expected output: what was learned, where the client's limit is only a cap.
+        asked, tenant = admitted.asked, admitted.authenticated.principal.tenant
+        expected = placing.balance.lengths.expect(asked.model, tenant, asked.output_tokens)
+        even = None if spare else placing.evenly(pool, prompt + expected, prompt)
+        if even is not None:
+            order, held = even
+            admitted.lease.hold(held, prompt + expected)
+            return Ranked(filtered, order)
+        return await self._wished(filtered, pool, spare, prompt + expected)
+
+    async def _wished(
+        self, filtered: Filtered, pool: Pool, spare: frozenset[str], tokens: int
+    ) -> Ranked:
+        """Where more decides than whose turn it is, or where others wait."""
         admitted = filtered.graded.decided.classified.admitted
-        wish, pool = self._wish(filtered)
+        wish = self._wish(filtered, pool, spare, tokens)
         try:
             placed = self.placing.at_once(wish, pool)
             if placed is None:
@@ -57,27 +75,20 @@ class Ranking:
             admitted.lease.hold(placed.held, wish.tokens)
         return placed.order
 
-    def _wish(self, filtered: Filtered) -> tuple[Wish, Pool]:
+    def _wish(self, filtered: Filtered, pool: Pool, spare: frozenset[str], tokens: int) -> Wish:
         classified = filtered.graded.decided.classified
-        admitted = classified.admitted
-        placing, snapshot, asked = self.placing, admitted.snapshot, admitted.asked
-        balance, tenant = placing.balance, admitted.authenticated.principal.tenant
-        router = snapshot.config.router
-        until = min(balance.loop_time() + router.limits.queue, admitted.arrival.deadline)
-        eligible, spare = self.pools.of(filtered.eligible, admitted.priority)
-        pool = placing.pool(eligible)
+        admitted, eligible, prompt = classified.admitted, pool.eligible, classified.prompt_tokens
+        snapshot, tenant = admitted.snapshot, admitted.authenticated.principal.tenant
+        router, loop_time = snapshot.config.router, self.placing.balance.loop_time
+        until = min(loop_time() + router.limits.queue, admitted.arrival.deadline)
         path = None if pool.single else trail_of(filtered)
-        # Prompt and expected output: what was learned, where the client's limit is only a cap.
-        prompt = classified.prompt_tokens
-        tokens = prompt + balance.lengths.expect(asked.model, tenant, asked.output_tokens)
         known = snapshot.policy.tenants.get(tenant)
         weight = 1 if known is None else known.weight
         priority, classes = admitted.priority, router.priorities
         if priority is None or classes is None:
-            return Wish(eligible, tokens, prompt, path, tenant, weight, until), pool
+            return Wish(eligible, tokens, prompt, path, tenant, weight, until)
         least = classes.least(priority)
-        wish = Wish(eligible, tokens, prompt, path, tenant, weight, until, priority, least, spare)
-        return wish, pool
+        return Wish(eligible, tokens, prompt, path, tenant, weight, until, priority, least, spare)
 
 
 def trail_of(filtered: Filtered) -> Trail | None:

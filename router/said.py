@@ -50,6 +50,8 @@ def attributes_in(head: RequestHead) -> tuple[tuple[bytes, bytes], ...]:
         RequestError: another header of ours is not known, or stands twice: what is mistyped must
             not pass as silence, nor what is said second, for the first request nor any like it.
     """
+    if not head.own:
+        return ()
     found, once = [], set()
     for pair in head.own:
         name = pair[0]

@@ -18,8 +18,9 @@ import uvicorn
 from router.app import Asgi, Clocks, Router
 from router.audit.settings import LogSettings
 from router.config import ConfigError
-from router.direct import Inference, direct
+from router.direct import direct
 from router.door import Door
+from router.exchange import Inference
 from router.outcome_store import OutcomeStore
 from router.reload import Source
 from router.reload_files import fingerprint

@@ -12,7 +12,7 @@ from router.providers.bedrock_failures import EXCEPTIONS
 from router.providers.failures import OPENAI_CODES
 from router.relay import Relayed
 from router.types import Attempt, Candidacy, Plan
-from router.usage import Usage, estimate, read
+from router.usage import estimate, read
 
 
 @frozen
@@ -57,24 +57,27 @@ def end(
     millis = round((now - plan.arrival.began) * 1000)
     if dispatched is None:
         return Ended(_status(how), tuple(tried), None, None, None, False, None, millis)
-    usage, candidacy = _usage(plan, how), dispatched.candidacy
+    candidacy, usage, sent = dispatched.candidacy, None, 0
+    broke, code, answer = "", "", b""
+    if isinstance(how, Relayed):
+        usage, sent, answer = read(how.usage), how.sent, how.answer
+        if how.failure is not None:
+            broke, code = how.failure, _code(how)
+    # Told by the provider, else estimated from bytes and marked so.
+    usage = usage or estimate(len(plan.raw), sent)
     price = prices.cost(candidacy.endpoint.price, usage)
     micro = None if price is None else round(price * 1_000_000)
-    used, attempts = (usage.input, usage.output), tuple(tried)
-    broke, code = _broke(how)
-    answer = how.answer if isinstance(how, Relayed) else b""
+    used = usage.input, usage.output
     return Ended(
-        _status(how), attempts, candidacy, None, used, usage.estimated, micro, millis, broke, code,
-        answer,
+        _status(how), tuple(tried), candidacy, None, used, usage.estimated, micro, millis, broke,
+        code, answer,
     )  # fmt: skip
 
 
-def _broke(how: Relayed | RequestError | str) -> tuple[str, str]:
-    if not isinstance(how, Relayed) or how.failure is None:
-        return "", ""
+def _code(how: Relayed) -> str:
     told = "" if how.error is None else how.error.kind
     # Any other word is an endpoint's own, and may be a prompt's.
-    return how.failure, told if told in OPENAI_CODES | EXCEPTIONS else ""
+    return told if told in OPENAI_CODES | EXCEPTIONS else ""
 
 
 def _status(how: Relayed | RequestError | str) -> str:
@@ -83,10 +86,3 @@ def _status(how: Relayed | RequestError | str) -> str:
             return "gone"
         return "ok" if how.complete else "incomplete"
     return how.code if isinstance(how, RequestError) else how
-
-
-def _usage(plan: Plan, how: Relayed | RequestError | str) -> Usage:
-    """Told by the provider, else estimated from bytes and marked so."""
-    told = read(how.usage) if isinstance(how, Relayed) else None
-    sent = how.sent if isinstance(how, Relayed) else 0
-    return told or estimate(len(plan.raw), sent)

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 
+from policies.engine import Allowed
 from policies.obligations import NO_OBLIGATIONS, AnyObligation
 from policies.timed import earliest, effective_now
 from regions.footprints.parameters import examine
@@ -80,12 +81,15 @@ class TwelveSteps:
         default_factory=Alike
     )
 
+    allowing: Alike[Allowed, Snapshot] = field(default_factory=Alike)
+
     def forget(self) -> None:
         """Keep nothing of a snapshot that has been replaced: each is as large as a catalog.
 
         What requests of it that still run put back goes with the next one.
         """
         self.bound.clear()
+        self.allowing.clear()
         for keeper in (self.scribe, self.filtering, self.ranking.placing, receipts):
             keeper.forget()
 
@@ -156,14 +160,23 @@ class TwelveSteps:
     def decide(self, classified: Classified) -> Decided:
         """4. Which places, under which rules, until when."""
         decided = self.memory.decided(classified)
+        decision, snapshot = decided.decision, classified.admitted.snapshot
+        # Of the same object the same was found, as long as the snapshot is the same.
+        if decision.denied or self.allowing.get(decision.common) is not snapshot:
+            self._look_at(decided)
+            self.allowing.put(decision.common, snapshot)
+        return decided
+
+    def _look_at(self, decided: Decided) -> None:
+        """Whether what is allowed is anything at all, and this router inside. Raises Refused."""
         error = deciding.refusal(decided)
         if error is not None:
             raise Refused(error, decided)
-        elsewhere = direct(decided.decision.common.process, classified.admitted.snapshot)
+        snapshot = decided.classified.admitted.snapshot
+        elsewhere = direct(decided.decision.common.process, snapshot)
         if elsewhere is not None:
             self.metrics.count("domicile_misdirected_total", ("late",))
             raise Refused(elsewhere.error(), decided)
-        return decided
 
     def grade(self, decided: Decided) -> Graded:
         """5. The lowest tier that is good enough, within what the policy says of tiers."""

@@ -54,6 +54,12 @@ def read(usage: object) -> Usage | None:
     """
     if type(usage) is not dict and not isinstance(usage, Mapping):
         return None
+    taken, given = usage.get("prompt_tokens"), usage.get("completion_tokens")
+    if (
+        type(taken) is type(given) is int and 0 <= taken <= _MOST and 0 <= given <= _MOST
+        and usage.get("prompt_tokens_details") is None and "input_tokens_details" not in usage
+    ):  # fmt: skip
+        return Usage(taken, given)  # as most engines tell it
     taken = _count(usage, "prompt_tokens", "input_tokens")
     given = _count(usage, "completion_tokens", "output_tokens")
     if taken is None and given is None:

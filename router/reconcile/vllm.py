@@ -32,7 +32,7 @@ _OURS: Final = re.compile(
     r"|(?<![0-9a-z])[0-9a-v]{9}[159dhlpt][o-v][0-9a-v][13579bdfhjlnprtv][0-9a-f][0-9a-v]{11}"
     r"[048cgkos](?![0-9a-z])"
 )
-"""A UUID, or one of version 7 in the 26 letters of base 32 that `router.app.new_id` writes."""
+"""A UUID, or one of version 7 in the 26 letters of base 32 that `router.ids.Ids` writes."""
 _PATHS: Final = (
     "/completions", "/responses", "/messages", "/embeddings", "/generate", "/invocations",
     "/pooling", "/classify", "/score", "/rerank", "/transcriptions", "/translations",

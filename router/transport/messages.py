@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import enum
 import re
-from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -221,18 +220,18 @@ class OutboundResponse(Protocol):
         ...
 
 
-class Pushing(ABC):
+class Pushing:
     """An answer that also hands its bytes over by itself, in the turn in which they come."""
 
     __slots__ = ()
 
-    @abstractmethod
     async def push(self, take: Callable[[bytes], bool], idle: float, clock: Clock) -> bool:
         """Give all further bytes to `take` until it says no, or the body ends.
 
         `idle` is the most seconds between bytes, `clock` gives loop time. True at the clean end.
         Raises as `chunk` does, and what `take` raises.
         """
+        raise NotImplementedError
 
 
 class Transport(Protocol):
