@@ -8,6 +8,7 @@ from typing import Annotated
 from fastapi import FastAPI, Header, Request
 from fastapi.responses import JSONResponse, Response
 
+from router.alive import healthy
 from router.errors import RequestError
 from router.live import Live
 from router.operating import (
@@ -32,7 +33,7 @@ TEXT = "text/plain; version=0.0.4"
 
 def build(live: Live, watches: Watches | None = None) -> FastAPI:
     """The admin application; without `watches` nothing can be changed through it."""
-    app = application()
+    app = application(live)
     if watches is not None:
         _quarantine(app, live, watches)
 
@@ -50,15 +51,18 @@ def build(live: Live, watches: Watches | None = None) -> FastAPI:
     return app
 
 
-def application() -> FastAPI:
-    """An admin application that answers `/healthz`, and errors in the shape of all others."""
+def application(live: Live | None = None) -> FastAPI:
+    """An admin application that answers `/healthz`, and errors in the shape of all others.
+
+    `live` is that of a process which serves by itself.
+    """
     app = FastAPI(title="Domicile admin", docs_url=None, redoc_url=None)
     app.add_exception_handler(RequestError, _refused)
 
     @app.get("/healthz")
-    async def healthz() -> dict[str, str]:
-        """The process runs."""
-        return {"status": "ok"}
+    async def healthz() -> JSONResponse:
+        """200 while this process can serve, now or later; 503 when only a new one can."""
+        return healthy(live)
 
     return app
 

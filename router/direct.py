@@ -329,8 +329,8 @@ class Direct(Recalling):
         if existing is None or existing.response_complete:
             self._start_asgi_task(self.cycle, self.app)
         else:
-            self.flow.pause_reading()
             self.pipeline.appendleft((self.cycle, self.app))
+            self.read_on()
 
     # One timer a connection, which looks again, in place of one a request. Bytes alone don't stop
     # it, a whole head does: who sends a byte now and then would hold its connection for ever.

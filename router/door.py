@@ -23,6 +23,8 @@ HEAD_LIMIT: Final = 64 << 10
 """Bytes of a request's line and headers together, and of a trailer or chunk head."""
 FIELDS_LIMIT: Final = 256
 """Header lines of one request, trailers included."""
+BEHIND: Final = 8
+"""Requests behind the one that is being answered, of one connection, before reading stops."""
 WASTE_LIMIT: Final = 64 << 20
 """Bytes of a body read and dropped after its request was refused, so that the client hears it."""
 
@@ -107,6 +109,16 @@ class Door(HttpToolsProtocol):
         """The head is whole."""
         self._in_head, self._in_body = False, True
         super().on_headers_complete()
+        if self.pipeline:
+            self.read_on()
+
+    def read_on(self) -> None:
+        """A request came behind one that is being answered. uvicorn stops reading then; but only
+        who reads hears that the client has left, so that is put off until more wait."""
+        if len(self.pipeline) < BEHIND:
+            self.flow.resume_reading()
+        else:
+            self.flow.pause_reading()
 
     def on_body(self, body: bytes) -> None:
         """A piece of the body; what comes after the answer is dropped, up to a bound."""

@@ -142,6 +142,16 @@ class Live:
         """Whether this process serves requests."""
         return self.log.health.state != "failed" and not self.draining and not self.starting
 
+    def ended(self) -> str:
+        """Why only a new process of this router can serve again, and what to do; empty when it can.
+
+        A worker's supervisor starts that process by itself.
+        """
+        health = self.log.health
+        if not health.for_good or self.whole is not None:
+            return ""
+        return f"{health.reason}; mend that and restart: this process writes it no more"
+
     @property
     def logs(self) -> tuple[str, ...]:
         """The names of this router's logs: one, or one of each worker."""
@@ -154,7 +164,7 @@ class Live:
             found.append(self.ledger.degraded)
         health = self.log.health
         if health.state != "ok":
-            found.append(f"log: {health.reason}")
+            found.append(f"log: {self.ended() or health.reason}")
         late = [one for one in self.anchored() if one.state != "ok"]
         found += [f"anchor {one.name}: {one.reason or one.state}" for one in late]
         found += () if self.whole is None else self.whole.troubles

@@ -17,6 +17,7 @@ from starlette.exceptions import HTTPException
 
 from policies.engine import Ask, decide
 from policies.model import Policy
+from router.alive import healthy
 from router.auditing import MOST, PageView, auditor, page_for, record_for
 from router.auth import Home, Principal, authenticate
 from router.errors import RequestError
@@ -109,9 +110,9 @@ def _describe(app: FastAPI) -> None:
 
 def _health(app: FastAPI, live: Live) -> None:
     @app.get("/healthz", tags=["health"])
-    async def healthz() -> dict[str, str]:
-        """The process runs."""
-        return {"status": "ok"}
+    async def healthz() -> JSONResponse:
+        """200 while this process can serve, now or later; 503 when only a new one can."""
+        return healthy(live)
 
     @app.get("/readyz", tags=["health"], response_model=Ready)
     async def readyz() -> JSONResponse:
@@ -120,7 +121,7 @@ def _health(app: FastAPI, live: Live) -> None:
         ready = live.ready()
         body = Ready(
             ready=ready,
-            log=health.state if not health.reason else f"{health.state}: {health.reason}",
+            log=f"{health.state}: {live.ended() or health.reason}".removesuffix(": "),
             durability=health.durability,
             policy=live.snapshot.policy.digest,
             degraded=live.degraded(),

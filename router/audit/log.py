@@ -238,8 +238,10 @@ class AuditLog:
     def health(self) -> LogHealth:
         """State for readiness."""
         durability = self._settings.durability
-        if self._failure or self._closed:
-            return LogHealth("failed", self._failure or "the log is closed", durability)
+        if self._failure:
+            return LogHealth("failed", self._failure, durability, for_good=True)
+        if self._closed:
+            return LogHealth("failed", "the log is closed", durability)
         if self._now() >= self._signing.ends:
             return LogHealth("failed", self._ended(), durability)
         if self._signing.failing:

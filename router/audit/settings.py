@@ -47,8 +47,10 @@ class LogSettings:
 
 @dataclass(frozen=True, slots=True)
 class LogHealth:
-    """State for readiness. `reason` is empty when ok."""
+    """State for readiness. `reason` is empty when ok; `for_good`: only another process, which reads
+    back what is on the disk, can write this log again."""
 
     state: Literal["ok", "degraded", "failed"]
     reason: str = ""
     durability: str = "local"
+    for_good: bool = False

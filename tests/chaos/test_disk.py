@@ -86,6 +86,9 @@ async def test_a_full_disk_refuses_says_so_and_recovers(
         assert ready.status_code == 503
         assert "No space left" in ready.json()["log"]
         ballast.unlink()
+        assert (await ask(one, 2))[0].status == 503, "room alone is not enough"
+        alive = await one.http.get(one.url + "/healthz")
+        assert (alive.status_code, "restart" in alive.json()["status"]) == (503, True)
         await again(one)
         assert {found.status for found in await ask(one, 5)} == {200}
         assert await one.end(signal.SIGTERM) == 0

@@ -11,7 +11,7 @@ import pytest
 import uvicorn
 
 from router.direct import direct
-from router.door import Door
+from router.door import BEHIND, Door
 from router.errors import ClientGone, RequestError
 from router.exchange import (
     AsgiExchange,
@@ -240,6 +240,39 @@ async def test_a_client_that_leaves_a_stream_with_more_requests_behind_it(kind: 
         await asyncio.wait_for(told.wait(), 5)
         await asyncio.sleep(0.05)
     assert began == [0]
+
+
+@pytest.mark.parametrize(("behind", "heard"), [(1, True), (BEHIND - 1, True), (BEHIND, False)])
+async def test_a_client_that_leaves_is_heard_of_with_requests_behind_its_own(
+    kind: str, behind: int, heard: bool
+) -> None:
+    """Though nothing is written that could fail. What waits is not begun."""
+    begun: list[bytes] = []
+    told, go = asyncio.Event(), asyncio.Event()
+
+    async def route(exchange: Exchange) -> None:
+        begun.append(await exchange.body(1000))
+        exchange.on_gone(told.set)
+        await go.wait()
+        await exchange.start(200, [(b"content-length", b"0")])
+        await exchange.end()
+
+    async with serving(route, kind) as port:
+        _, writer = await asyncio.open_connection("127.0.0.1", port)
+        for number in range(behind + 1):
+            writer.write(HEAD + b"content-length: 1\r\n\r\n%d" % number)
+            await writer.drain()
+            await asyncio.sleep(0.01)
+        writer.close()
+        if heard:
+            await asyncio.wait_for(told.wait(), 5)
+        else:
+            await asyncio.sleep(0.1)
+            assert not told.is_set()
+        go.set()
+        await asyncio.sleep(0.05)
+    assert begun[0] == b"0"
+    assert len(begun) == 1 or not heard
 
 
 async def test_a_client_that_leaves_within_its_body(kind: str) -> None:

@@ -6,6 +6,7 @@ import asyncio
 from pathlib import Path
 
 from regions.health import Sign
+from router.live import Whole
 from tests.router.scripted import answer, refused, scripted
 
 
@@ -29,10 +30,14 @@ async def test_what_is_degraded_is_said_in_words(tmp_path: Path) -> None:
         for _ in range(5):
             live.health.observe("fra1", Sign.DEAD, live.loop_time())
         live.log._failure = "disk full"
-        told = live.degraded()
-        live.log._failure = ""
+        told, ended = live.degraded(), live.ended()
+        live.whole = Whole(True, 2)
+        assert live.ended() == "", "its supervisor starts the next process"
+        live.whole, live.log._failure = None, ""
+        assert live.ended() == ""
         assert "heartbeat: OSError" in told
-        assert "log: disk full" in told
+        assert f"log: {ended}" in told
+        assert ended.startswith("disk full; mend that and restart")
         assert "marked: fra1" in told
 
 

@@ -48,9 +48,15 @@ async def test_health_and_readiness(running: House) -> None:
     running.router.live.log._failure = "disk full"
     ready = await get(running, "/readyz", None)
     assert (ready.status_code, ready.json()["ready"]) == (503, False)
+    assert ready.json()["log"].startswith("failed: disk full; mend that and restart")
+    alive = await get(running, "/healthz", None)
+    assert (alive.status_code, alive.json()) == (
+        503, {"status": "disk full; mend that and restart: this process writes it no more"},
+    )  # fmt: skip
     running.router.live.log._failure = ""
     running.router.live.draining = True
     assert (await get(running, "/readyz", None)).status_code == 503
+    assert (await get(running, "/healthz", None)).status_code == 200, "it ends by itself"
 
 
 async def test_a_client_finds_home_first(tmp_path: Path) -> None:

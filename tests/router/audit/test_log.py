@@ -123,6 +123,7 @@ async def test_a_failed_write_fails_everyone_and_for_good(
     )
     assert all(isinstance(result, LogUnavailable) for result in results)
     assert state(log) == "failed"
+    assert log.health.for_good
     disk.fault = lambda _name, _number: None
     writes = len(disk.calls)
     with pytest.raises(LogUnavailable):
