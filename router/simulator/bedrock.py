@@ -16,8 +16,6 @@ import time
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, field, fields
-from types import TracebackType
-from typing import Self
 from urllib.parse import unquote
 
 from router.simulator import bedrock_frames, bedrock_sigv4, cloudtrail, text
@@ -30,7 +28,7 @@ from router.simulator.faults import Drawn, Fault, FaultBook, Kind
 from router.simulator.pacing import Pacer
 from router.simulator.timing import Engine, EngineSpec, Job
 from router.simulator.vllm_api import JsonMap, dumps
-from router.simulator.wire import Headers, Listener, Reply, Request
+from router.simulator.wire import Headers, Listener, Reply, Request, Started
 
 TEST_KEY = "AKIDSIMULATED0000001"
 TEST_SECRET = Secret("simulated-secret-key")
@@ -97,7 +95,7 @@ class BedrockSpec:
     keep_bodies: bool = False
 
 
-class BedrockStub:
+class BedrockStub(Started):
     """The stub on `url`. `calls` is the record, `trail` what CloudTrail would hold."""
 
     def __init__(
@@ -145,29 +143,10 @@ class BedrockStub:
         await self._listener.close()
         await self._pacer.close()
 
-    async def __aenter__(self) -> Self:
-        await self.start()
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        await self.close()
-
     async def _answer(self, request: Request, reply: Reply) -> None:
         call = self._record(request)
-        try:
+        with self._listener.noting(call, reply):
             call.outcome = await self._run(request, reply, call)
-        except asyncio.CancelledError:
-            call.outcome = "gone" if self._listener.up else "killed"
-            raise
-        except ConnectionError:
-            call.outcome = "gone" if self._listener.up else "killed"
-        finally:
-            call.status, call.ended = reply.status, self._clock()
 
     def _record(self, request: Request) -> BedrockCall:
         number = text.generator(self.spec.seed, "request", str(len(self.calls))).getrandbits(128)

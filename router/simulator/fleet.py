@@ -9,17 +9,16 @@ import signal
 import ssl
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AsyncExitStack
-from types import TracebackType
-from typing import Self
 
 from router.simulator.bedrock import BedrockSpec, BedrockStub
 from router.simulator.control import Control
 from router.simulator.record import Hit
 from router.simulator.replica import Replica, ReplicaSpec, seeded
 from router.simulator.transfer import Bank
+from router.simulator.wire import Started
 
 
-class SimulatedFleet:
+class SimulatedFleet(Started):
     """Replicas by name. A name is a region, or `region/replica` for several in one.
 
     `async with SimulatedFleet({"self:fra1": ReplicaSpec()}) as fleet: fleet["fra1"].kill()`
@@ -84,18 +83,6 @@ class SimulatedFleet:
             await replica.close()
         if self._control is not None:
             await self._control.close()
-
-    async def __aenter__(self) -> Self:
-        await self.start()
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        await self.close()
 
     def describe(self) -> list[dict[str, object]]:
         """Name, region, URL, models and state of every replica."""

@@ -195,15 +195,8 @@ class Replica:
 
     async def _generate(self, request: Request, reply: Reply) -> None:
         hit = self._record(request)
-        try:
+        with self._listener.noting(hit, reply):
             hit.outcome = await self._run(request, reply, hit)
-        except asyncio.CancelledError:
-            hit.outcome = "gone" if self._listener.up else "killed"
-            raise
-        except ConnectionError:
-            hit.outcome = "gone" if self._listener.up else "killed"
-        finally:
-            hit.status, hit.ended = reply.status, self._clock()
 
     def _record(self, request: Request) -> Hit:
         age = self._clock() - request.began

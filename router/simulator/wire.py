@@ -12,11 +12,13 @@ import socket
 import ssl
 import struct
 import time
+from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from http import HTTPStatus
-from typing import cast
+from typing import Protocol, Self, cast
 
 import httptools
 
@@ -224,6 +226,33 @@ class _Connection(asyncio.Protocol):
             self._transport.close()
 
 
+class Noted(Protocol):
+    """What is written down of a request."""
+
+    outcome: str
+    status: int
+    ended: float | None
+
+
+class Started(ABC):
+    """What runs within `async with`."""
+
+    @abstractmethod
+    async def start(self) -> None:
+        """Begin."""
+
+    @abstractmethod
+    async def close(self) -> None:
+        """Stop for good."""
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(self, *ended: object) -> None:
+        await self.close()
+
+
 class Listener:
     """A port that answers requests with `answer`, and can refuse connections and come back.
 
@@ -257,6 +286,18 @@ class Listener:
     def up(self) -> bool:
         """Whether it accepts connections."""
         return self._listening is not None
+
+    @contextmanager
+    def noting(self, call: Noted, reply: Reply) -> Iterator[None]:
+        """Note in `call` how its request ended, also where its client left or this was stopped."""
+        try:
+            yield
+        except (asyncio.CancelledError, ConnectionError) as error:
+            call.outcome = "gone" if self.up else "killed"
+            if isinstance(error, asyncio.CancelledError):
+                raise
+        finally:
+            call.status, call.ended = reply.status, self.clock()
 
     async def start(self) -> None:
         """Listen (again)."""

@@ -5,8 +5,11 @@ import contextlib
 import socket
 import ssl
 from collections.abc import AsyncIterator
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 from cryptography import x509
@@ -14,7 +17,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from router.simulator.wire import Listener, Reply, Request, head
+from router.simulator.wire import Listener, Reply, Request, Started, head
 
 
 async def talk(listener: Listener, data: bytes, *, close: bool = True) -> bytes:
@@ -204,3 +207,54 @@ async def test_connections_taken_just_before_a_stop_do_not_survive_it(listener: 
             writer.close()
         assert not listener.connections
         await listener.start()
+
+
+@dataclass
+class Line:
+    outcome: str = "open"
+    status: int = 0
+    ended: float | None = None
+
+
+@pytest.mark.parametrize(
+    ("error", "up", "outcome"),
+    [
+        (None, True, "answered"),
+        (ConnectionResetError(), True, "gone"),
+        (ConnectionResetError(), False, "killed"),
+        (asyncio.CancelledError(), True, "gone"),
+        (asyncio.CancelledError(), False, "killed"),
+        (ValueError(), True, "open"),
+    ],
+)
+async def test_how_a_request_ended_is_noted(
+    listener: Listener, error: BaseException | None, up: bool, outcome: str
+) -> None:
+    line, reply = Line(), cast("Reply", SimpleNamespace(status=204))
+    if not up:
+        listener.stop()
+    told = contextlib.nullcontext()
+    if error is not None and not isinstance(error, ConnectionError):
+        told = pytest.raises(type(error))  # type: ignore[assignment]
+    with told, listener.noting(line, reply):
+        if error is not None:
+            raise error
+        line.outcome = "answered"
+    assert (line.outcome, line.status) == (outcome, 204)
+    assert line.ended is not None
+
+
+async def test_what_is_started_is_closed_however_it_ends() -> None:
+    said: list[str] = []
+
+    class One(Started):
+        async def start(self) -> None:
+            said.append("start")
+
+        async def close(self) -> None:
+            said.append("close")
+
+    with pytest.raises(ValueError, match="inside"):
+        async with One():
+            raise ValueError("inside")
+    assert said == ["start", "close"]

@@ -297,6 +297,13 @@ async def test_what_a_worker_never_asks(tmp_path: Path) -> None:
         await world.crew._answer(world.crew.slots[0], "hello")
 
 
+@pytest.fixture
+def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Workers are looked at a hundred times a second."""
+    monkeypatch.setattr(crew_module, "CALM", 0.01)
+    monkeypatch.setattr(crew_module, "BEAT", 0.01)
+
+
 async def test_a_log_that_cannot_be_written_takes_a_new_process(tmp_path: Path) -> None:
     world = World.of(tmp_path)
     await world.begin()
@@ -308,11 +315,7 @@ async def test_a_log_that_cannot_be_written_takes_a_new_process(tmp_path: Path) 
     assert world.crew.whole().ready
 
 
-async def test_a_worker_that_says_nothing_is_killed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(crew_module, "CALM", 0.01)
-    monkeypatch.setattr(crew_module, "BEAT", 0.01)
+async def test_a_worker_that_says_nothing_is_killed(tmp_path: Path, hasty: None) -> None:
     world = World.of(tmp_path)
     await world.begin()
     slot, said = world.crew.slots[0], world.said[0]
@@ -329,10 +332,8 @@ async def test_a_worker_that_says_nothing_is_killed(
 
 
 async def test_nobody_waits_for_a_worker_that_takes_long_while_another_serves(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, hasty: None
 ) -> None:
-    monkeypatch.setattr(crew_module, "CALM", 0.01)
-    monkeypatch.setattr(crew_module, "BEAT", 0.01)
     world = World.of(tmp_path)
     await world.begin()
     assert world.crew.whole().ready

@@ -1,41 +1,16 @@
-from collections.abc import Iterator
-from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from router.audit.anchors.objects import Lock, ObjectAnchor
+from router.audit.anchors.objects import ObjectAnchor
 from router.audit.anchors.witness import AnchorRefused
 from router.audit.note import Signer
+from tests.router.audit.shelf import Shelf
 
 SIGNER = Signer("eu-1", Ed25519PrivateKey.from_private_bytes(bytes(32)))
 NOW = 1_800_000_000.0
 UNTIL = datetime.fromtimestamp(NOW, UTC) + timedelta(days=30)
-
-
-@dataclass(slots=True)
-class Shelf:
-    """An object store in memory; `mode` is what its locks say."""
-
-    mode: str = "COMPLIANCE"
-    shorter: timedelta = timedelta(0)
-    objects: dict[str, tuple[bytes, datetime]] = field(default_factory=dict)
-
-    def create(self, key: str, data: bytes, until: datetime) -> bool:
-        if key in self.objects:
-            return False
-        self.objects[key] = (data, until)
-        return True
-
-    def read(self, key: str) -> bytes:
-        return self.objects[key][0]
-
-    def lock(self, key: str) -> Lock:
-        return Lock(self.mode, self.objects[key][1] - self.shorter)
-
-    def keys(self, prefix: str) -> Iterator[str]:
-        return iter(sorted(key for key in self.objects if key.startswith(prefix)))
 
 
 def anchor(shelf: Shelf) -> ObjectAnchor:
