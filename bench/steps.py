@@ -37,7 +37,7 @@ from router.app import Clocks, Router
 from router.direct import Direct, direct
 from router.loading import load_snapshot, log_settings
 from router.metrics import STEPS
-from router.pipeline import Pipeline
+from router.pipeline import Pipeline, Steps
 from router.transport.messages import Headers, OutboundRequest, Timeouts
 
 T = TypeVar("T")
@@ -153,7 +153,7 @@ class Timed:
             finally:
                 spent[name] += clock() - began
 
-        return awaited if asyncio.iscoroutinefunction(inner) else step
+        return awaited if asyncio.iscoroutinefunction(getattr(Steps, name)) else step
 
 
 class Client:

@@ -31,6 +31,13 @@ _LAST: Final = (
     b'data: {"id":"chatcmpl-bench0001","object":"chat.completion.chunk","created":1700000000,'
     b'"model":"gpt-4o-mini","choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}\n\n'
 )
+WHOLE: Final = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n"
+_ONE: Final = (
+    b'{"id":"chatcmpl-bench0001","object":"chat.completion","created":1700000000,'
+    b'"model":"gpt-4o-mini","choices":[{"index":0,"message":{"role":"assistant","content":"a"},'
+    b'"finish_reason":"length"}],"usage":{"prompt_tokens":8,"completion_tokens":1}}'
+)
+_STREAM: Final = re.compile(rb'"stream": *true')
 _STAMP: Final = re.compile(rb"t=(\d+);")
 _RAMP: Final = 2.0
 _PATIENCE: Final = 120.0
@@ -66,6 +73,9 @@ class Upstream(asyncio.Protocol):
         self._got = b""
         if not head.startswith(b"POST"):  # health and metrics, as gateways ask for them
             self._transport.write(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}")
+            return
+        if _STREAM.search(rest) is None:  # a gateway's own question, as an engine answers it
+            self._transport.write(b"%bcontent-length: %d\r\n\r\n%b" % (WHOLE, len(_ONE), _ONE))
             return
         self._transport.write(HEAD)
         self._tell(0, asyncio.get_running_loop().time())

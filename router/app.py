@@ -187,12 +187,14 @@ class Router:
         return self._routes.get(path)
 
     async def _infer(self, surface: Surface, exchange: Exchange, method: str) -> None:
-        now, refused = self._clocks.loop(), self._at_the_door(method)
-        longest = self.live.snapshot.config.router.limits.deadline
-        try:
-            longest = seconds_for(exchange.head.get(DEADLINE), longest)
-        except RequestError as error:
-            refused = refused or error
+        now, live = self._clocks.loop(), self.live
+        refused = self._at_the_door(method) if method != "POST" or live.draining else None
+        longest, said = live.snapshot.config.router.limits.deadline, exchange.head.get(DEADLINE)
+        if said is not None:
+            try:
+                longest = seconds_for(said, longest)
+            except RequestError as error:
+                refused = refused or error
         arrival = Arrival(
             exchange,
             self._ids(),

@@ -40,8 +40,8 @@ class DirectExchange(Prompt):
     """One request on one connection. See `Exchange`; the other members are uvicorn's."""
 
     __slots__ = (
-        "_callback", "_chunked", "_disconnected", "_door", "_expects", "_limit", "_parts",
-        "_route", "_size", "_waiter", "head", "keep_alive", "more_body", "response_complete",
+        "_callback", "_chunked", "_door", "_expects", "_limit", "_parts", "_route", "_size",
+        "_waiter", "gone", "head", "keep_alive", "more_body", "response_complete",
         "response_started",
     )  # fmt: skip
 
@@ -58,7 +58,7 @@ class DirectExchange(Prompt):
         self._size = 0
         self._limit = _HIGH_WATER
         self._chunked = False
-        self._disconnected = False
+        self.gone = False
         self._expects = expects
         self._waiter: asyncio.Future[None] | None = None
         self._callback: Callable[[], None] | None = None
@@ -79,11 +79,11 @@ class DirectExchange(Prompt):
     @property
     def disconnected(self) -> bool:
         """Whether the client has left."""
-        return self._disconnected
+        return self.gone
 
     @disconnected.setter
     def disconnected(self, value: bool) -> None:
-        self._disconnected = value
+        self.gone = value
         callback, self._callback = self._callback, None
         if value and callback is not None:
             callback()
@@ -108,7 +108,7 @@ class DirectExchange(Prompt):
         door = self._door
         try:
             await self._route(self, self.head.method)
-            if not self.response_complete and not self._disconnected:
+            if not self.response_complete and not self.gone:
                 door.transport.close()
         except BaseException:
             door.transport.close()
@@ -117,11 +117,6 @@ class DirectExchange(Prompt):
             self._callback = None
 
     # -- Exchange --------------------------------------------------------------------------
-
-    @property
-    def gone(self) -> bool:
-        """See `Exchange`."""
-        return self._disconnected
 
     @property
     def started(self) -> bool:
@@ -162,7 +157,7 @@ class DirectExchange(Prompt):
             parts, self._parts, self._size = self._parts, [], 0
             for part in parts:
                 yield part
-            if self._disconnected:
+            if self.gone:
                 raise ClientGone
             if not self.more_body and not self._parts:
                 return
@@ -174,7 +169,7 @@ class DirectExchange(Prompt):
     def on_gone(self, callback: Callable[[], None] | None) -> Callable[[], None] | None:
         """See `Exchange`."""
         before, self._callback = self._callback, callback
-        if callback is not None and self._disconnected:
+        if callback is not None and self.gone:
             self._callback = None
             callback()
         return before
@@ -192,7 +187,7 @@ class DirectExchange(Prompt):
 
     def _start(self, status: int, head: Lines, last: bytes, sized: bool) -> None:
         self.response_started = True
-        if self._disconnected:
+        if self.gone:
             return
         door = self._door
         self._chunked = not sized and status not in _BODYLESS
@@ -206,7 +201,7 @@ class DirectExchange(Prompt):
     def answer(self, status: int, head: Lines, body: bytes) -> bool:
         """See `Prompt`."""
         self.response_started = True
-        if self._disconnected:
+        if self.gone:
             return True
         door = self._door
         door.transport.write(
@@ -223,7 +218,7 @@ class DirectExchange(Prompt):
 
     def put(self, data: bytes) -> bool:
         """See `Prompt`."""
-        if not data or self._disconnected:
+        if not data or self.gone:
             return True
         door = self._door
         door.transport.write(b"%x\r\n%b\r\n" % (len(data), data) if self._chunked else data)
@@ -236,7 +231,7 @@ class DirectExchange(Prompt):
 
     async def end(self, data: bytes = b"") -> None:
         """See `Exchange`."""
-        if self._disconnected:
+        if self.gone:
             return
         if self._chunked:
             last = b"%x\r\n%b\r\n0\r\n\r\n" % (len(data), data) if data else b"0\r\n\r\n"
@@ -318,10 +313,14 @@ class Direct(Recalling):
         cycle: object = self.cycle
         return cycle.head if type(cycle) is DirectExchange and cycle.keep_alive else None
 
-    def known(self, head: RequestHead) -> None:
+    def known(self, head: RequestHead, body: bytes | None) -> None:
         """See `Recalling`."""
         self._idle_since, self._wasted = inf, 0
-        self._answer(DirectExchange(self, head, self._route, keep_alive=True, expects=False))
+        exchange = DirectExchange(self, head, self._route, keep_alive=True, expects=False)
+        if body is not None:
+            exchange.add(body)
+            exchange.more_body = False
+        self._answer(exchange)
 
     def _answer(self, exchange: DirectExchange) -> None:
         existing: RequestResponseCycle | None = self.cycle

@@ -96,8 +96,9 @@ class Recalling(Door):
     """Bytes of a body that are still to come past the parser."""
     _heads: Heads
 
-    def known(self, head: RequestHead) -> None:
-        """A request begins whose head is that of the last one that `parsed` told."""
+    def known(self, head: RequestHead, body: bytes | None) -> None:
+        """A request begins whose head is that of the last one that `parsed` told; with its body,
+        where that is here whole."""
         raise NotImplementedError
 
     def parsed(self) -> RequestHead | None:
@@ -114,9 +115,14 @@ class Recalling(Door):
         alone = fresh and (cycle is None or cycle.response_complete)
         found = self._heads.again(data) if alone else None
         if found is not None:
-            known, begins, self._owed = found
-            self.known(known)
-            self._body(data[begins:])
+            known, begins, length = found
+            body = data[begins:]
+            if len(body) == length:
+                self.known(known, body)
+                return
+            self._owed = length
+            self.known(known, None)
+            self._body(body)
             return
         self._begun = 0
         super().data_received(data)

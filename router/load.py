@@ -112,8 +112,10 @@ class InFlight:
         berth.prompts -= prompt
         self._unread -= prompt
 
-    def leave(self, berth: Berth, tokens: int) -> None:
-        """Take a request's tokens off a replica."""
+    def leave(self, berth: Berth, tokens: int, prompt: int) -> None:
+        """Take a request's tokens off a replica, and of these the prompt that no answer began."""
+        berth.prompts -= prompt
+        self._unread -= prompt
         self._total -= tokens
         berth.requests -= 1
         berth.tokens -= tokens
@@ -167,6 +169,4 @@ class Held:
         at, self._at = self._at, None
         if at is None:
             return
-        if self._prompt:
-            at.computed(self._berth, self._prompt)
-        at.leave(self._berth, self.tokens)
+        at.leave(self._berth, self.tokens, self._prompt)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass, field, replace
 
 from policies.engine import Allowed
@@ -186,9 +186,9 @@ class TwelveSteps:
         """6. What is inside the boundary and can serve the call."""
         return self.filtering.run(graded)
 
-    async def rank(self, filtered: Filtered) -> Ranked:
+    def rank(self, filtered: Filtered) -> Coroutine[object, object, Ranked]:
         """7. First choice first, once one has room."""
-        return await self.ranking.run(filtered)
+        return self.ranking.run(filtered)
 
     def fulfil(self, ranked: Ranked, turn: int) -> Plan:
         """8. Obligations applied; everything that leaves is fixed from here on."""
@@ -289,12 +289,14 @@ class TwelveSteps:
         except AuditError:
             # Recovery closes what stays open; the client's answer is not held back for it.
             self.metrics.count("domicile_log_failures_total")
-        plan.admitted.lease.settle(0 if ended.usage is None else sum(ended.usage))
+        if plan.admitted.lease.reservation is not None:
+            plan.admitted.lease.settle(0 if ended.usage is None else sum(ended.usage))
         if dispatched is not None:
             self._learn(plan, dispatched, how, ended)
         if plan.admitted.lease.once is not None:
             self.idempotency.kept(plan, dispatched, how, tried)
-        self.lane.offer(plan, ended)
+        if plan.ranked.filtered.graded.verdict is not None:
+            self.lane.offer(plan, ended)
         name = None if ended.candidacy is None else ended.candidacy.endpoint.name
         asked = len(tried) if len(tried) < 2 else len(tried) - self._beside(tried)
         return Observed(plan.arrival, ended.status, asked, name)

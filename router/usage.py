@@ -55,11 +55,8 @@ def read(usage: object) -> Usage | None:
     if type(usage) is not dict and not isinstance(usage, Mapping):
         return None
     taken, given = usage.get("prompt_tokens"), usage.get("completion_tokens")
-    if (
-        type(taken) is type(given) is int and 0 <= taken <= _MOST and 0 <= given <= _MOST
-        and usage.get("prompt_tokens_details") is None and "input_tokens_details" not in usage
-    ):  # fmt: skip
-        return Usage(taken, given)  # as most engines tell it
+    if type(taken) is type(given) is int and 0 <= taken <= _MOST and 0 <= given <= _MOST:
+        return Usage(taken, given, _cached(usage))  # as nearly all engines tell it
     taken = _count(usage, "prompt_tokens", "input_tokens")
     given = _count(usage, "completion_tokens", "output_tokens")
     if taken is None and given is None:
@@ -70,8 +67,13 @@ def read(usage: object) -> Usage | None:
         if hit is not None or write is not None:
             hit, write = hit or 0, write or 0
             return Usage((taken or 0) + hit + write, given or 0, hit, write)
+    return Usage(taken or 0, given or 0, _cached(usage))
+
+
+def _cached(usage: Mapping[str, object]) -> int:
+    """What of the prompt was read from a cache, where it is counted inside."""
     inside = _details(usage, "prompt_tokens_details", "input_tokens_details")
-    return Usage(taken or 0, given or 0, _count(inside, "cached_tokens") or 0)
+    return (_count(inside, "cached_tokens") or 0) if inside else 0
 
 
 def read_bedrock(usage: object) -> Usage | None:

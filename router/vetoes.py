@@ -52,6 +52,10 @@ class Vetoes:
             or self._operator(footprint)
         )
 
+    def __bool__(self) -> bool:
+        """Whether anything is vetoed at all."""
+        return bool(self.endpoints or self.places or self.operators or self.keys or self.drifted)
+
     def __or__(self, other: Vetoes) -> Vetoes:
         """Both sets together."""
         return Vetoes(*({**getattr(self, f.name), **getattr(other, f.name)} for f in fields(self)))

@@ -119,9 +119,11 @@ class Prober:
 
     def _may(self, replica: Replica) -> bool:
         """Whether nothing vetoes the endpoint now."""
-        snapshot = self.live.snapshot
+        snapshot, vetoes = self.live.snapshot, self.live.vetoes.current
+        if not vetoes:
+            return True
         where = footprint(replica.endpoint, PLAIN_CALL, snapshot.catalog, self.live.now())
-        return self.live.vetoes.current.against(replica.endpoint.name, where, "") is None
+        return vetoes.against(replica.endpoint.name, where, "") is None
 
     async def _health(self, replica: Replica) -> None:
         request = OutboundRequest(replica.origin, "GET", "/health", ())

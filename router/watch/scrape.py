@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 
 from regions.fleet import Reading, parse_metrics
@@ -21,6 +22,7 @@ from router.transport.messages import (
     Origin,
     OutboundRequest,
     Timeouts,
+    TlsFiles,
     Transport,
     read_body,
 )
@@ -44,7 +46,12 @@ class Replica:
     @property
     def origin(self) -> Origin:
         """Where it listens."""
-        return Origin.parse(self.target.url, self.target.tls)
+        return _origin(self.target.url, self.target.tls)
+
+
+@lru_cache(4096)
+def _origin(url: str, tls: TlsFiles | None) -> Origin:
+    return Origin.parse(url, tls)
 
 
 def own_replicas(snapshot: Snapshot) -> Iterator[Replica]:
