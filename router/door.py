@@ -59,6 +59,9 @@ class Door(HttpToolsProtocol):
         if running is not None and not (running.response_complete or running.disconnected):
             running.disconnected = True
             running.message_event.set()
+        # A cycle knows its connection: kept by each other, both would wait for the collector.
+        self.cycle = self._running = None  # type: ignore[assignment]  # as uvicorn begins
+        self.pipeline.clear()
 
     def data_received(self, data: bytes) -> None:
         """Bytes came. A parser that reports nothing for long is holding an endless element."""

@@ -7,12 +7,11 @@ very code that the router does.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Final
 
 from policies.model import Priority
 from regions.health import Standing
 from regions.prefix import Trail
-from router.alike import Alike
+from router.alike import BOUND, Alike
 from router.balance import Balance, Bay, Turn
 from router.frozen import frozen
 from router.load import Held
@@ -22,8 +21,6 @@ from router.types import Candidacy
 from router.waiting import Ticket, WaitingRoom
 
 Order = tuple[Candidacy, ...]
-ORDERS: Final = 1024
-"""Orders of one pool's endpoints that are kept."""
 
 
 @frozen
@@ -61,6 +58,37 @@ class Placed:
             self.held.close()
 
 
+class Orders:
+    """Orders of all pools' endpoints: the same order is the same object, by which what follows from
+    it is found again.
+
+    One bound for all pools: a tenant may have one of its own, and six endpoints have 720 orders.
+    When full it starts again.
+    """
+
+    __slots__ = ("_bound", "_kept")
+
+    def __init__(self, bound: int = BOUND) -> None:
+        self._bound = bound
+        self._kept: dict[tuple[int, tuple[int, ...]], tuple[Pool, tuple[Candidacy, ...]]] = {}
+
+    def of(self, pool: Pool, numbers: tuple[int, ...]) -> tuple[Candidacy, ...]:
+        """A pool's endpoints in the order of these numbers."""
+        key = (id(pool), numbers)
+        found = self._kept.get(key)
+        if found is not None and found[0] is pool:
+            return found[1]
+        if len(self._kept) >= self._bound:
+            self._kept.clear()
+        order = tuple([pool.eligible[at] for at in numbers])
+        self._kept[key] = pool, order
+        return order
+
+    def clear(self) -> None:
+        """Keep nothing: an order belongs to a snapshot."""
+        self._kept.clear()
+
+
 class Pool:
     """The eligible endpoints of requests alike, and what of them does not change by the second.
 
@@ -71,7 +99,8 @@ class Pool:
 
     __slots__ = ("_orders", "bays", "eligible", "names", "single", "snapshot")
 
-    def __init__(self, eligible: tuple[Candidacy, ...], balance: Balance) -> None:
+    def __init__(self, eligible: tuple[Candidacy, ...], balance: Balance, orders: Orders) -> None:
+        self._orders = orders
         self.snapshot = balance.snapshot()
         self.eligible = eligible
         self.names = _wanted(eligible)
@@ -81,21 +110,12 @@ class Pool:
         pairs = zip(eligible, found, strict=True)
         asked = [(c.tier, c.endpoint.name, keys) for c, keys in pairs]
         self.bays = () if preferred else balance.bays(asked)
-        self._orders: dict[tuple[int, ...], tuple[Candidacy, ...]] = {}
 
     def ordered(self, turns: list[Turn]) -> tuple[tuple[Candidacy, ...], Bay]:
-        """As `selection.order` has them when all are well: by tier, then wait. And the first's bay.
-
-        The same order is the same object, by which what follows from it is found again.
-        """
+        """As `selection.order` has them when all are well, by tier, then wait; the first's bay."""
         turns.sort()
         numbers = tuple([turn[5] for turn in turns])
-        order = self._orders.get(numbers)
-        if order is None:
-            if len(self._orders) >= ORDERS:
-                self._orders.clear()
-            order = self._orders[numbers] = tuple([self.eligible[at] for at in numbers])
-        return order, self.bays[numbers[0]]
+        return self._orders.of(self, numbers), self.bays[numbers[0]]
 
 
 def _wanted(eligible: tuple[Candidacy, ...]) -> frozenset[str]:
@@ -113,17 +133,19 @@ class Placing:
     balance: Balance
     room: WaitingRoom[Placed]
     _pools: Alike[tuple[Candidacy, ...], Pool] = field(default_factory=Alike)
+    _orders: Orders = field(default_factory=Orders)
 
     def pool(self, eligible: tuple[Candidacy, ...]) -> Pool:
         """What is known of these endpoints, with the replicas there are now."""
         found = self._pools.get(eligible)
         if found is None or found.snapshot is not self.balance.snapshot():
-            found = self._pools.put(eligible, Pool(eligible, self.balance))
+            found = self._pools.put(eligible, Pool(eligible, self.balance, self._orders))
         return found
 
     def forget(self) -> None:
         """Keep nothing of a snapshot that has been replaced."""
         self._pools.clear()
+        self._orders.clear()
 
     def at_once(self, wish: Wish, known: Pool | None = None) -> Placed | None:
         """A place now; `None` when all that is well is full, or others wait for just these.

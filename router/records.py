@@ -10,6 +10,7 @@ segment.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from hashlib import sha256
 from math import isfinite
 from operator import is_
 from typing import Final
@@ -233,7 +234,7 @@ class Scribe:
                 "grader": at.graded.grader,
                 "candidates": candidates_body(at),
             }
-        return self._once(orjson.dumps(shown), shown)
+        return self._once(sha256(orjson.dumps(shown)).digest(), shown)
 
     def _who(self, admitted: Admitted) -> dict[str, Json]:
         principal = admitted.authenticated.principal

@@ -82,7 +82,8 @@ class Interned:
 
     def __post_init__(self) -> None:
         _closed(self.value, 0, False)
-        text = canonical(self.value)
+        # A copy: what orjson gives keeps the room it was written in, 4 KB at least.
+        text = memoryview(canonical(self.value)).tobytes()
         fields = self.value if isinstance(self.value, Mapping) else None
         object.__setattr__(self, "fields", fields)
         object.__setattr__(self, "text", text)

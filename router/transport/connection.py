@@ -175,6 +175,7 @@ class Connection(asyncio.Protocol):
             else:
                 reply.fail(self._loss())
         self._on_lost(self)
+        del self._parser  # it keeps this connection
 
     def _loss(self) -> ConnectionLost:
         nothing = not self._head_done and not self._fed

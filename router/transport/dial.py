@@ -128,7 +128,10 @@ class Dialer:
                 failure.__cause__ = error
             except ConnectFailed as error:
                 failure = error
-        raise failure
+        try:
+            raise failure
+        finally:
+            del failure  # it holds this frame
 
     async def _connect(
         self, origin: Origin, address: Address, make: Callable[[socket.socket], P]

@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Protocol
+from typing import Protocol, Self
 from urllib.parse import urlsplit
 
 from router.frozen import frozen
@@ -45,6 +45,17 @@ class AttemptFailed(Exception):
         super().__init__(message)
         self.fate = fate
         self.call_id: str | None = None
+
+    def again(self) -> Self:
+        """The same error, to be raised by who keeps this one.
+
+        What was raised holds the frames that it came through, and they hold who keeps it: until
+        the collector of cycles comes, with everything that a request and its answer had.
+        """
+        made = type(self).__new__(type(self), *self.args)
+        made.__dict__.update(self.__dict__)
+        made.__cause__ = self.__cause__
+        return made
 
 
 class TransportError(AttemptFailed):

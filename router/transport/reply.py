@@ -130,7 +130,7 @@ class Reply(Pushing):
 
     async def _wait(self, until: float) -> None:
         if self._error is not None:
-            raise self._error
+            raise self._error.again()
         self.expires = expires = min(until, self._deadline)
         self._watch.nudge(expires)
         self._waiter = asyncio.get_running_loop().create_future()
@@ -155,10 +155,16 @@ class Reply(Pushing):
                 await self._wait(self._heard + idle)
         finally:
             self._take = None
-        for error in (self._broke, self._error if self._more else None):
-            if error is not None:
-                raise error
+        if self._broke is not None:
+            raise self._taken(self._broke)
+        if self._error is not None and self._more:
+            raise self._error.again()
         return self._more
+
+    def _taken(self, broke: Exception) -> Exception:
+        """What the reader's own `take` raised; not kept, see `AttemptFailed.again`."""
+        self._broke = None
+        return broke
 
     def abort(self) -> None:
         """See `OutboundResponse.abort`."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 from dataclasses import replace
+from itertools import permutations
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -17,7 +18,7 @@ from regions.fleet import Reading, Readings
 from regions.health import HealthBook
 from router.balance import Balance
 from router.load import InFlight
-from router.placing import Placed, Placing, Pool, Wish
+from router.placing import Orders, Placed, Placing, Pool, Wish
 from router.selection import order
 from router.simulator.scenario import Scenario, eligible, grounds
 from router.simulator.timing import EngineSpec
@@ -176,6 +177,25 @@ def test_waits_alone_decide_as_the_whole_order_does(
         assert balance.turns(pool.bays, prompt) is None
 
 
+def test_orders_are_bounded_for_all_pools_together() -> None:
+    """A hundred tenants have a hundred pools, and six endpoints 720 orders each."""
+    balance = Balance(lambda: EVEN, HealthBook(), InFlight(), Readings(), lambda: 5.0, lambda: 0.5)
+    orders, all_of = Orders(bound=12), eligible(EVEN, "any")
+    pools = [Pool(all_of, balance, orders) for _ in range(3)]
+    turns = list(permutations(range(3)))
+    first = [orders.of(pools[0], numbers) for numbers in turns]
+    assert first == [tuple(all_of[at] for at in numbers) for numbers in turns]
+    others = [orders.of(pools[1], numbers) for numbers in turns]
+    assert all(one is not other for one, other in zip(first, others, strict=True))
+    again = [orders.of(pools[0], numbers) for numbers in turns]
+    assert all(one is other for one, other in zip(first, again, strict=True))
+    orders.of(pools[2], turns[0])  # one more than there may be
+    again = [orders.of(pools[0], numbers) for numbers in turns]
+    assert all(one is not other for one, other in zip(first, again, strict=True))
+    orders.clear()
+    assert orders.of(pools[0], turns[0]) is not again[0]
+
+
 @pytest.mark.parametrize("why", ["prefer", "declared", "replicas", "none"])
 def test_where_more_than_waits_decides_each_is_looked_at(why: str) -> None:
     prefer = (
@@ -192,8 +212,8 @@ def test_where_more_than_waits_decides_each_is_looked_at(why: str) -> None:
     balance = Balance(
         lambda: cast(Any, snapshot), HealthBook(), InFlight(), Readings(), lambda: 5.0, lambda: 0.5
     )
-    pool = Pool(made, balance)
+    pool = Pool(made, balance, Orders())
     assert pool.bays == ()
     assert pool.single is (why != "replicas")
     plain = (made[0],)
-    assert (Pool(plain, balance).bays == ()) is (why == "declared")
+    assert (Pool(plain, balance, Orders()).bays == ()) is (why == "declared")

@@ -6,6 +6,7 @@ import asyncio
 import socket
 import ssl
 import warnings
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -25,6 +26,7 @@ from router.transport.messages import (
     OutboundRequest,
     TlsFiles,
 )
+from tests.garbage import let_go
 from tests.rawserver import Line, RawServer, ask, echo, now, served, whole, within
 
 
@@ -35,6 +37,14 @@ async def test_nobody_listens() -> None:
             await transport.send(OutboundRequest(origin, "POST", "/", ()), within(5))
         assert (caught.value.reason, caught.value.fate) == ("refused", Fate.NOT_SENT)
         assert transport.counts.open == 0
+
+
+async def test_a_failed_connect_is_kept_by_nothing() -> None:
+    async with served(echo) as (_, transport), let_go(ConnectFailed):
+        origin = Origin("http", "127.0.0.1", 1)
+        for _ in range(3):
+            with suppress(ConnectFailed):
+                await transport.send(OutboundRequest(origin, "POST", "/", ()), within(5))
 
 
 async def test_names_are_resolved_by_the_resolver_alone() -> None:

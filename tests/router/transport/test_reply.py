@@ -4,16 +4,25 @@ from __future__ import annotations
 
 import asyncio
 import time
+from contextlib import suppress
 
 import pytest
 
+from router.transport.client import HttpTransport
+from router.transport.connection import Connection
 from router.transport.messages import (
     Aborted,
     AnswerTimeout,
+    ConnectionLost,
     Fate,
+    TransportError,
 )
+from router.transport.reply import Reply
+from tests.garbage import let_go
 from tests.rawserver import (
     Line,
+    RawServer,
+    Script,
     ask,
     hang,
     now,
@@ -236,3 +245,51 @@ async def test_cancelling_a_push_closes_the_connection() -> None:
             await pushing
         assert taken == [b"one"]
         await asyncio.wait_for(server.lines[0].gone.wait(), 1)
+
+
+async def cut_within(line: Line) -> None:
+    """A head, a chunk, and the end of the connection."""
+    await line.request()
+    await line.stream_head()
+    await line.part(b"one")
+    line.writer.close()
+
+
+@pytest.mark.parametrize(
+    ("script", "how"),
+    [(hang, "read"), (cut_within, "read"), (cut_within, "pushed"), (cut_within, "refused")],
+)
+async def test_who_failed_is_kept_by_nothing(script: Script, how: str) -> None:
+    """An error holds the frames that it came through, and they the answer that keeps it."""
+
+    def take(data: bytes) -> bool:
+        if how == "refused":
+            raise ValueError("garbled")
+        return True
+
+    async def fail(transport: HttpTransport, server: RawServer) -> None:
+        response = await transport.send(ask(server), within(5, first_byte=0.1))
+        if how == "read":
+            await whole(response)
+        else:
+            await response.push(take, 0.1, now)
+
+    async with served(script) as (server, transport), let_go(Reply, Connection):
+        for _ in range(3):
+            with suppress(TransportError, ValueError):
+                await fail(transport, server)
+                raise AssertionError("it must fail")
+
+
+async def test_an_error_is_told_again_as_it_was() -> None:
+    async with served(cut_within) as (server, transport):
+        response = await transport.send(ask(server), within(5))
+        assert await response.chunk(now() + 5) == b"one"
+        told = []
+        for _ in range(2):
+            with pytest.raises(ConnectionLost) as caught:
+                await response.chunk(now() + 5)
+            told.append(caught.value)
+        first, second = told
+        assert first is not second
+        assert (str(first), first.fate, first.stale) == (str(second), second.fate, second.stale)
