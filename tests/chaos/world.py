@@ -12,7 +12,7 @@ import hashlib
 import json
 import os
 import time
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -174,10 +174,20 @@ def specs() -> dict[str, ReplicaSpec]:
 
 @asynccontextmanager
 async def running(
-    folder: Path, replicas: Mapping[str, ReplicaSpec] | None = None, limits: str = HASTY
+    folder: Path,
+    replicas: Mapping[str, ReplicaSpec] | None = None,
+    limits: str = HASTY,
+    clock: Clock | None = None,
+    edit: Callable[[str], str] = lambda baseline: baseline,
 ) -> AsyncIterator[World]:
-    """Start everything on loopback; stop it all at the end. `replicas`: others than usual."""
-    clock = Clock()
+    """Start everything on loopback; stop it all at the end.
+
+    Args:
+        replicas: others than usual.
+        clock: the router's wall clock, if another.
+        edit: changes the baseline file's text.
+    """
+    clock = clock or Clock()
     routes: dict[str, dict[str, tuple[str, ...]]] = {
         SONNET_EU: {"eu-central-1": EU_ROUTES},
         SONNET_US: {"us-east-1": US_ROUTES},
@@ -193,6 +203,8 @@ async def running(
         port = public.getsockname()[1]
         urls = {replica.name: replica.url for replica in fleet}
         main = write(folder, urls, (port, private.getsockname()[1]), bedrock.url, limits)
+        baseline = folder / "baseline.yaml"
+        baseline.write_text(edit(baseline.read_text()))
         clocks = Clocks(clock, asyncio.get_running_loop().time, os.urandom)
         snapshot = load_snapshot(main, {}, clock())
         router = await Router.open(snapshot, log_settings(snapshot.config, folder), clocks)
