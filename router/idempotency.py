@@ -170,7 +170,8 @@ class Idempotency:
         if known is not None:
             if known.key == key:
                 return known  # decided again, under the key it holds already
-            raise RequestError("decided_again", "your key is another tenant's now; send it again")
+            message = "your key is another tenant's now; send it again"
+            raise RequestError("decided_again", message, retry_after=1.0)
         digest = _digest(arrival.surface.name.encode(), plan.admitted.raw)
         lease = max(1.0, arrival.deadline - self.loop_time()) + 5.0
         try:

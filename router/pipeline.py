@@ -157,7 +157,7 @@ class Pipeline:
                     return observed
         finally:
             admitted.lease.close()
-        raise RequestError("decided_again", "the policy changed meanwhile; send it again")
+        raise RequestError("decided_again", "the policy changed; send it again", retry_after=1.0)
 
     async def _once(self, admitted: Admitted, turn: int) -> Observed | None:
         steps = self._steps

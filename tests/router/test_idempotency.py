@@ -313,6 +313,7 @@ async def test_a_key_that_moved_to_another_tenant_meanwhile_gets_no_answer(tmp_p
         idempotency.stamp = moved
         done = await asked(world)
         assert done.code == "decided_again"
+        assert done.sent["retry-after"] == "1"
         assert "x-domicile-replayed" not in done.sent
 
 

@@ -48,6 +48,7 @@ class Told:
         self.calls: list[str] = []
         self.ways: list[object] = []
         self.answered: list[tuple[str, str | None]] = []
+        self.waits: list[float | None] = []
         self._at, self._error, self._left = at, error, times
 
     def _step(self, name: str) -> Shape:
@@ -84,6 +85,7 @@ class Told:
 
     async def answer(self, arrival: object, error: RequestError, record: str | None) -> None:
         self.answered.append((error.code, record))
+        self.waits.append(error.retry_after)
 
 
 async def run(told: Told) -> list[Observed]:
@@ -155,6 +157,7 @@ async def test_it_is_not_made_anew_for_ever() -> None:
     assert observed.code == "decided_again"
     assert told.ways == ["decided_again"] * TURNS
     assert told.answered == [("decided_again", None)]
+    assert told.waits == [1.0], "whoever may come again is told when"
 
 
 def test_dispatch_takes_only_what_the_log_made() -> None:
