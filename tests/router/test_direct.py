@@ -5,13 +5,12 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 
 import pytest
 import uvicorn
-from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 
-from router.direct import DirectExchange, direct
+from router.direct import direct
 from router.door import BEHIND, Door
 from router.errors import ClientGone, RequestError
 from router.exchange import (
@@ -25,7 +24,6 @@ from router.exchange import (
     while_connected,
 )
 from router.server import Listener
-from tests.garbage import let_go
 from tests.router.house import listening
 
 Route = Callable[[Exchange], Awaitable[None]]
@@ -311,37 +309,6 @@ async def test_a_client_that_leaves_mid_stream(kind: str) -> None:
         await reader.readline()
         writer.transport.abort()
         await asyncio.wait_for(told.wait(), 2)
-
-
-@pytest.mark.parametrize("when", ["answered", "within the answer", "before it", "behind another"])
-async def test_who_has_left_is_kept_by_nothing(kind: str, when: str) -> None:
-    """A connection and its last request would keep each other, until the collector came by."""
-
-    async def route(exchange: Exchange) -> None:
-        await exchange.body(1000)
-        if when == "before it":
-            with suppress(ClientGone):
-                async with while_connected(exchange):
-                    await asyncio.sleep(30)
-            return
-        exchange.on_gone(lambda: None)
-        await exchange.start(200, [(b"content-type", b"text/event-stream")])
-        await exchange.write(b"more")
-        while when != "answered" and not exchange.gone:
-            await asyncio.sleep(0.01)
-            await exchange.write(b"more")
-        await exchange.end()
-
-    async with serving(route, kind) as port, let_go(Door, DirectExchange, RequestResponseCycle):
-        for _ in range(3):
-            reader, writer = await asyncio.open_connection("127.0.0.1", port)
-            count = 2 if when == "behind another" else 1
-            writer.write((HEAD + b"content-length: 0\r\n\r\n") * count)
-            if when == "before it":
-                await asyncio.sleep(0.05)
-            else:
-                await reader.readuntil(b"0\r\n\r\n" if when == "answered" else b"more")
-            writer.transport.abort()
 
 
 async def test_a_slow_client_holds_the_writer_back(kind: str) -> None:
