@@ -220,7 +220,7 @@ def read_receipts(path: Path) -> list[Anchor]:
     try:
         return [parse_receipt(line) for line in bounded.lines(path) if line.strip()]
     except OSError as error:
-        raise UsageError(f"can't read `{path}`: {error}") from error
+        raise UsageError(f"can't read `{path}`: {error.strerror}") from error
     except NoteInvalid as error:
         raise UsageError(f"`{path}`: {error}") from error
 
@@ -236,8 +236,10 @@ def read_key(path: Path) -> PublicKey:
 def _read(path: Path, most: int = bounded.SMALL) -> str:
     try:
         return bounded.read_text(path, most)
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"can't read `{path}`: {error}") from error
+    except UnicodeDecodeError as error:
+        raise UsageError(f"can't read `{path}`: it is no text") from error
+    except OSError as error:
+        raise UsageError(f"can't read `{path}`: {error.strerror}") from error
 
 
 def _finding(finding: Finding) -> dict[str, object]:
