@@ -6,12 +6,17 @@ import asyncio
 import json
 import os
 import sys
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
 
 import click
 
 from router.cli.failing import failing
 from router.cli.listener import origin_of
 from router.cli.shown import json_option, print_json, print_table
+
+_TIMES = ("loaded_at", "looked_at", "at")
+"""Values that are seconds since 1970."""
 
 
 @click.command("status")
@@ -36,13 +41,32 @@ def command(config: str | None, admin: str | None, as_json: bool) -> None:
     if as_json:
         print_json(shown)
         return
-    rows = [(n, str(value)) for n, value in shown.items() if n not in ("endpoints", "workers")]
-    print_table("router", ("what", "value"), rows)
+    kept = {name: value for name, value in shown.items() if name not in ("endpoints", "workers")}
+    print_table("router", ("what", "value"), rows_of(kept))
     workers = shown.get("workers")
     if isinstance(workers, list):
         _show_workers(workers)
     _show_endpoints("endpoints", shown)
     sys.exit(0)
+
+
+def rows_of(shown: Mapping[str, object]) -> Iterator[tuple[str, str]]:
+    """What a status says, a row a value: of a list one line each, of an object a row each."""
+    for name, value in shown.items():
+        if isinstance(value, dict):
+            yield from ((f"{name}.{key}", _said(key, one)) for key, one in value.items())
+        elif isinstance(value, list):
+            yield name, "\n".join(_said(name, one) for one in value) or "-"
+        else:
+            yield name, _said(name, value)
+
+
+def _said(name: str, value: object) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{key}: {_said(key, one)}" for key, one in value.items())
+    if name in _TIMES and isinstance(value, float):
+        return datetime.fromtimestamp(value, UTC).isoformat(timespec="seconds") if value else "-"
+    return "-" if value in (None, "") else str(value).strip()
 
 
 def _show_workers(workers: list[dict[str, object]]) -> None:
@@ -59,7 +83,7 @@ def _show_endpoints(title: str, shown: dict[str, object]) -> None:
     if not isinstance(endpoints, list):
         return
     columns = ("endpoint", "kind", "replicas", "tokens")
-    rows = [tuple(str(one[name]) for name in columns) for one in endpoints]
+    rows = [tuple(_said(name, one[name]) for name in columns) for one in endpoints]
     print_table(title, ("endpoint", "kind", "replicas", "tokens in flight"), rows)
 
 
