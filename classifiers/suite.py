@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Final, Literal
 
 from classifiers.base import Classifier, Finding, StoppedEarly
@@ -79,20 +80,15 @@ class Suite:
         opened: frozenset[str] = frozenset()
         failures: list[Failure] = []
         for classifier, name, supplies in self._classifiers:
-            failure = self._ask(classifier, name, supplies, view, until, findings)
+            collect = partial(self._collect, classifier, name, supplies, view, until, findings)
+            failure = self._ask(name, until, collect)
             if failure is not None:
                 opened |= supplies
                 failures.append(failure)
         return Findings(tuple(findings), opened, tuple(failures))
 
     def _ask(
-        self,
-        classifier: Classifier,
-        name: str,
-        supplies: frozenset[str],
-        view: PromptView,
-        until: float,
-        findings: list[Finding],
+        self, name: str, until: float, collect: Callable[[], Failure | None]
     ) -> Failure | None:
         started = self._clock()
         if started < self._benched.get(name, started):
@@ -100,7 +96,7 @@ class Suite:
         if started >= until:
             return Failure(name, "not_run")
         try:
-            return self._collect(classifier, name, supplies, view, until, findings)
+            return collect()
         except StoppedEarly:
             return Failure(name, "stopped_early")
         except Exception as error:  # noqa: BLE001 - its failure is UNKNOWN, never the request's

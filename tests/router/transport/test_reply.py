@@ -33,6 +33,14 @@ from tests.rawserver import (
 )
 
 
+async def one_chunk(line: Line) -> None:
+    """A head, a chunk, and silence."""
+    await line.request()
+    await line.stream_head()
+    await line.part(b"one")
+    await line.closed_by_peer()
+
+
 async def test_an_endpoint_that_reads_nothing_times_out_as_partly_sent() -> None:
     async def script(line: Line) -> None:
         await asyncio.sleep(5)
@@ -57,13 +65,7 @@ async def test_a_silent_endpoint_is_left_in_time(limit: str) -> None:
 
 
 async def test_a_stall_within_an_answer_is_found() -> None:
-    async def script(line: Line) -> None:
-        await line.request()
-        await line.stream_head()
-        await line.part(b"one")
-        await line.closed_by_peer()
-
-    async with served(script) as (server, transport):
+    async with served(one_chunk) as (server, transport):
         response = await transport.send(ask(server), within(5))
         assert await response.chunk(now() + 5) == b"one"
         with pytest.raises(AnswerTimeout):
@@ -95,13 +97,7 @@ async def test_cancelling_a_send_closes_the_connection() -> None:
 
 
 async def test_abort_closes_the_connection_at_once() -> None:
-    async def script(line: Line) -> None:
-        await line.request()
-        await line.stream_head()
-        await line.part(b"one")
-        await line.closed_by_peer()
-
-    async with served(script) as (server, transport):
+    async with served(one_chunk) as (server, transport):
         response = await transport.send(ask(server), within(60))
         waiting = asyncio.create_task(response.chunk(now() + 60))
         assert await waiting == b"one"
@@ -224,13 +220,7 @@ async def test_a_taker_that_stops_late_is_not_taken_for_a_silent_endpoint() -> N
 
 
 async def test_cancelling_a_push_closes_the_connection() -> None:
-    async def script(line: Line) -> None:
-        await line.request()
-        await line.stream_head()
-        await line.part(b"one")
-        await line.closed_by_peer()
-
-    async with served(script) as (server, transport):
+    async with served(one_chunk) as (server, transport):
         response = await transport.send(ask(server), within(9))
         taken: list[bytes] = []
 
