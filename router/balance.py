@@ -182,9 +182,11 @@ class Balance:
             return None
         telling, limit = self.readings.telling, self.snapshot().config.router.limits.target
         for tier, number, _, key, cost, home, berth, line in bays:
-            floor, pace, load = line.floor, line.pace, 0.0
-            if berth.tokens:
-                load = _UNDER_WAY * berth.tokens + berth.left(now, 1 / pace if pace else 0.0)
+            floor, pace, load = line.floor, line.pace, _UNDER_WAY * berth.tokens
+            if berth.prompts:  # as `Berth.left`, without a call for each
+                work = berth.work - (now - berth.at) / pace if pace else berth.work
+                if work > 0:
+                    load += min(berth.prompts, work)
             if key in telling:
                 foreign, pressure = self.readings.both(key, now, berth.requests)
                 if pressure >= ENGINE_FULL:

@@ -35,6 +35,11 @@ def seconds_for(said: bytes | None, most: float) -> float:
     return min(asked, most)
 
 
+def here(exchange: Exchange, limit: int) -> bytes | None:
+    """The request's body where it is here already; else `None`, and see `whole_body`."""
+    return exchange.here(limit) if isinstance(exchange, Prompt) else None
+
+
 async def whole_body(exchange: Exchange, limit: int, until: float) -> bytes:
     """The request's body; `until` is the request's deadline on the loop's clock.
 
@@ -42,8 +47,9 @@ async def whole_body(exchange: Exchange, limit: int, until: float) -> bytes:
         RequestError: it is above `limit` bytes, or its client takes too long to send it.
         ClientGone: it left.
     """
-    if isinstance(exchange, Prompt) and (here := exchange.here(limit)) is not None:
-        return here
+    found = here(exchange, limit)
+    if found is not None:
+        return found
     try:
         async with asyncio.timeout_at(until):
             return await exchange.body(limit)

@@ -37,9 +37,7 @@ def frozen(cls: type[T]) -> type[T]:
 
 def _new(made: type, plain: type, given: list[Field[Any]]) -> Callable[..., object]:
     """`__new__` written out, as `dataclass` writes `__init__`."""
-    names: dict[str, object] = {
-        "_plain": plain, "_become": object.__dict__["__class__"].__set__, "_unsaid": MISSING,
-    }  # fmt: skip
+    names: dict[str, object] = {"_plain": plain, "_unsaid": MISSING}
     parameters, lines = ["_cls"], ["_self = _plain()"]
     for one in given:
         value = one.name
@@ -53,7 +51,7 @@ def _new(made: type, plain: type, given: list[Field[Any]]) -> Callable[..., obje
         else:
             parameters.append(one.name)
         lines.append(f"_self.{one.name} = {value}")
-    lines.append("_become(_self, _cls)")
+    lines.append("_self.__class__ = _cls")
     if hasattr(made, "__post_init__"):
         lines.append("_self.__post_init__()")
     text = f"def __new__({', '.join(parameters)}):\n " + "\n ".join([*lines, "return _self"])

@@ -63,8 +63,12 @@ class Steps(Protocol):
         """2. Raises RequestError, ClientGone."""
         ...
 
-    async def again(self, admitted: Admitted, turn: int) -> Admitted:
-        """As of now: another one after a first turn or a load. Raises RequestError."""
+    def outdated(self, admitted: Admitted) -> bool:
+        """Whether another policy, or other keys, came into force meanwhile."""
+        ...
+
+    async def again(self, admitted: Admitted) -> Admitted:
+        """The same request as of now. Raises RequestError."""
         ...
 
     def classify(self, admitted: Admitted) -> Classified:
@@ -104,12 +108,9 @@ class Steps(Protocol):
         ...
 
     def settle(
-        self,
-        committed: Committed[Plan],
-        dispatched: Dispatched | None,
-        how: Relayed | RequestError | str,
-        tried: Sequence[Attempt],
-    ) -> Observed:
+        self, committed: Committed[Plan], dispatched: Dispatched | None,
+        how: Relayed | RequestError | str, tried: Sequence[Attempt],
+    ) -> Observed:  # fmt: skip
         """12. Never raises."""
         ...
 
@@ -148,10 +149,11 @@ class Pipeline:
 
     async def _admitted(self, arrival: Arrival) -> Observed:
         authenticated = await self._steps.authenticate(arrival)
-        admitted = await self._steps.admit(authenticated)
+        admitted, steps = await self._steps.admit(authenticated), self._steps
         try:
             for turn in range(TURNS):
-                admitted = await self._steps.again(admitted, turn)
+                if turn or steps.outdated(admitted):
+                    admitted = await steps.again(admitted)
                 observed = await self._once(admitted, turn)
                 if observed is not None:
                     return observed
@@ -168,11 +170,10 @@ class Pipeline:
         if admitted.arrival.exchange.gone:
             raise ClientGone
         ranked = await steps.rank(filtered)
-        if await steps.again(admitted, 0) is not admitted:
+        if steps.outdated(admitted):
             return None  # a policy came while it waited
         plan = steps.fulfil(ranked, turn)
-        committed = await steps.commit(plan)
-        return await self._committed(committed)
+        return await self._committed(await steps.commit(plan))
 
     async def _committed(self, committed: Committed[Plan]) -> Observed | None:
         """From here on every way out settles the decision."""

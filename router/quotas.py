@@ -44,7 +44,7 @@ class Quotas:
         Raises:
             RequestError: 429 with a computed `retry-after`.
         """
-        if tenant is None or (own is None and not _limited(tenant)):
+        if tenant is None or (own is None and not limited(tenant)):
             return None
         takes = _takes(tenant, "requests", tenant.limits.requests, 1)
         seats = _seats(tenant) if own is None else (*_seats(tenant), own)
@@ -158,7 +158,8 @@ def estimate(raw: bytes, output_tokens: int) -> int:
     return len(raw) // BYTES_PER_TOKEN + output_tokens
 
 
-def _limited(tenant: Tenant) -> bool:
+def limited(tenant: Tenant) -> bool:
+    """Whether anything limits a tenant; `Quotas.enter` gives `None` where nothing does."""
     limits = tenant.limits
     return (limits.requests, limits.tokens, limits.concurrency) != (None, None, None)
 

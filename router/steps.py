@@ -19,7 +19,7 @@ from router.audit.errors import AuditError
 from router.audit.log import AuditLog, Committed
 from router.auth import Home, authenticate
 from router.classifying import Suites
-from router.deadlines import whole_body
+from router.deadlines import here, whole_body
 from router.dispatch import Dispatched, Dispatcher
 from router.eligible import Filter
 from router.errors import RequestError
@@ -32,7 +32,7 @@ from router.opening import OpenedStream
 from router.passed import Digested
 from router.pipeline import Observed, Refused
 from router.priority import priority_of
-from router.quotas import Quotas, estimate
+from router.quotas import Quotas, estimate, limited
 from router.ranking import Ranking
 from router.records import Scribe
 from router.relay import Pace, Relayed, deliver, relay
@@ -125,9 +125,12 @@ class TwelveSteps:
         lease = self.concurrency.enter(key, limit if seats is None else ELSEWHERE)
         try:
             tenant = arrival.snapshot.policy.tenants.get(principal.tenant) if own else None
-            lease.reservation = await self.quotas.enter(tenant, arrival.id, seats)
+            if tenant is not None and (seats is not None or limited(tenant)):
+                lease.reservation = await self.quotas.enter(tenant, arrival.id, seats)
             most = arrival.snapshot.config.router.limits.body
-            raw = await whole_body(arrival.exchange, most, arrival.deadline)
+            raw = here(arrival.exchange, most)
+            if raw is None:
+                raw = await whole_body(arrival.exchange, most, arrival.deadline)
             body = parse(raw)
             asked = arrival.surface.read(body)
             call = examine(arrival.surface.name, body)
@@ -139,14 +142,17 @@ class TwelveSteps:
             raise
         return Admitted(authenticated, raw, body, asked, call, lease, priority)
 
-    async def again(self, admitted: Admitted, turn: int) -> Admitted:
-        """The request as of now: by the policy and the keys in force, and by a clock read anew.
+    def outdated(self, admitted: Admitted) -> bool:
+        """Whether a snapshot came into force meanwhile that may decide otherwise.
 
         A body that comes slowly, or a wait for room, keeps nobody under a policy that is gone.
         """
         current, known = self.ranking.placing.balance.snapshot(), admitted.snapshot
-        if turn == 0 and (current is known or _decides_alike(current, known)):
-            return admitted
+        return current is not known and not _decides_alike(current, known)
+
+    async def again(self, admitted: Admitted) -> Admitted:
+        """The request as of now: by the policy and the keys in force, and by a clock read anew."""
+        current = self.ranking.placing.balance.snapshot()
         arrival = replace(admitted.arrival, snapshot=current)
         holder = await self.authenticate(arrival)
         priority = priority_of(holder, admitted.body)

@@ -70,7 +70,10 @@ class Told:
 
         return awaited if inspect.iscoroutinefunction(getattr(Steps, name)) else step
 
-    async def again(self, admitted: object, turn: int) -> object:
+    def outdated(self, admitted: object) -> bool:
+        return False
+
+    async def again(self, admitted: object) -> object:
         return admitted
 
     def settle(self, committed: object, dispatched: object, how: object, *rest: object) -> Observed:
