@@ -49,7 +49,6 @@ _BELOW: Final = 1 - 1e-9
 """A random number may be 1, whose place among equals would be infinitely far."""
 _NOWHERE: Final = Condition(Standing.MARKED, 0.0, 1.0)
 
-
 Turn = tuple[Tier, bool, float, float, float, int]
 """What tells endpoints apart that are all well: tier, late, cost, near or soon, load, number."""
 
@@ -186,7 +185,7 @@ class Balance:
             if berth.prompts:  # as `Berth.left`, without a call for each
                 work = berth.work - (now - berth.at) / pace if pace else berth.work
                 if work > 0:
-                    load += min(berth.prompts, work)
+                    load += work if work < berth.prompts else berth.prompts  # noqa: FURB136
             if key in telling:
                 foreign, pressure = self.readings.both(key, now, berth.requests)
                 if pressure >= ENGINE_FULL:

@@ -37,6 +37,8 @@ _RESPONSE_ENDS = frozenset(("response.completed", "response.incomplete", "respon
 
 def _usage(document: Object) -> Object | None:
     usage = document.get("usage")
+    if usage is None:
+        return None  # as in nearly every event
     return usage if type(usage) is dict or isinstance(usage, Mapping) else None
 
 

@@ -178,8 +178,7 @@ class TwelveSteps:
         error = deciding.refusal(decided)
         if error is not None:
             raise Refused(error, decided)
-        snapshot = decided.classified.admitted.snapshot
-        elsewhere = direct(decided.decision.common.process, snapshot)
+        elsewhere = direct(decided.decision.common.process, decided.classified.admitted.snapshot)
         if elsewhere is not None:
             self.metrics.count("domicile_misdirected_total", ("late",))
             raise Refused(elsewhere.error(), decided)

@@ -52,7 +52,7 @@ def read(usage: object) -> Usage | None:
 
     Anthropic counts cached tokens beside `input_tokens`, OpenAI inside: the sum here is the same.
     """
-    if type(usage) is not dict and not isinstance(usage, Mapping):
+    if usage is None or (type(usage) is not dict and not isinstance(usage, Mapping)):
         return None
     taken, given = usage.get("prompt_tokens"), usage.get("completion_tokens")
     if type(taken) is type(given) is int and 0 <= taken <= _MOST and 0 <= given <= _MOST:
