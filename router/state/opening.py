@@ -6,8 +6,6 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import cast
 
-from redis.asyncio import Redis, RedisCluster
-
 from router.config import Config, ConfigError, StateSection
 from router.secrets import resolve
 from router.state.answers import Answers, MemoryAnswers, NoAnswers
@@ -71,6 +69,8 @@ def _redis(state: StateSection, environment: Mapping[str, str], base: Path) -> S
 
 
 def _client(url: str) -> Scripts:
+    from redis.asyncio import Redis, RedisCluster  # most routers need none of it to start
+
     if url.startswith(CLUSTER):
         node = url.replace(CLUSTER, "redis://", 1)
         return cast("Scripts", RedisCluster.from_url(node, socket_connect_timeout=CONNECT))

@@ -16,7 +16,8 @@ from pathlib import Path
 import orjson
 import pytest
 
-from bench.machine import resident_mib
+from bench.machine import resident_mib, tree
+from router.audit.layout import Folder
 from tests.chaos.world import DEADLINE, KEYS, Client, Heard, Question, write
 from tests.router.supervisor.running import ROOT, started, until
 
@@ -61,8 +62,13 @@ class Crowded:
 
     @property
     def open(self) -> int:
-        """Open files of the router."""
-        return len(os.listdir(f"/proc/{self.process.pid}/fd"))
+        """Open files of the router, of all its processes."""
+        return sum(len(os.listdir(f"/proc/{pid}/fd")) for pid in tree(self.process.pid))
+
+    @property
+    def logs(self) -> list[str]:
+        """The names of its logs."""
+        return Folder(self.folder / "log").log_ids()
 
     async def connect(self, data: bytes) -> asyncio.StreamReader:
         """One more connection on which this was sent."""
@@ -127,7 +133,9 @@ def request(text: str, *, stream: bool = False, more: str = "", key: str = "clin
 
 
 @asynccontextmanager
-async def crowded(folder: Path, free_port: Callable[[], int]) -> AsyncIterator[Crowded]:
+async def crowded(
+    folder: Path, free_port: Callable[[], int], workers: int = 1
+) -> AsyncIterator[Crowded]:
     """Start both; whatever is left at the end is killed, each by itself."""
     async with AsyncExitStack() as stack:
         upstream = await asyncio.create_subprocess_exec(
@@ -149,7 +157,7 @@ async def crowded(folder: Path, free_port: Callable[[], int]) -> AsyncIterator[C
         main.write_text(main.read_text().replace(deadline, "deadline: 10m"))
         keys = folder / "keys.yaml"
         keys.write_text(keys.read_text().replace("-key, ", "-key, concurrency: 1000000, ", 2))
-        process = await started(folder, 1)
+        process = await started(folder, workers)
         stack.push_async_callback(killed, process)
         found = Crowded(folder, process, upstream, port)
 

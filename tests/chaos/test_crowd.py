@@ -26,7 +26,7 @@ async def settled(found: Crowded) -> dict[str, evidence.Trace]:
     assert await found.end() == 0
     verdict = verify(found.folder / "log")
     assert verdict.ok, verdict.all_findings
-    log = evidence.traces(found.folder / "log")
+    log = evidence.traces(found.folder / "log", found.logs)
     assert list(evidence.unsettled(log)) == []
     return log
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -41,3 +43,9 @@ def test_redis_by_reference(tmp_path: Path, url: str) -> None:
 def test_a_wrong_reference(tmp_path: Path, environment: dict[str, str]) -> None:
     with pytest.raises(ConfigError):
         open_ledger(config(tmp_path, BASE + STATE), environment, tmp_path, lambda: 0.0)
+
+
+def test_a_router_that_counts_alone_does_not_load_redis() -> None:
+    script = "import sys, router.state.opening; print([n for n in sys.modules if 'redis' in n][:3])"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, check=True)
+    assert done.stdout == b"[]\n"
