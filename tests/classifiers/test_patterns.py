@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+import unicodedata
 from time import perf_counter
 
 import pytest
@@ -44,11 +46,21 @@ def test_plain_texts_claim_nothing(text: str) -> None:
         ("2001:4860:4860::8888", "ip"), (AWS_KEY, "secret"),
         ("-----BEGIN RSA " + "PRIVATE KEY-----", "secret"), ("the patient has diabetes", "health"),
         ("Die Patientin ist schwanger", "health"), ("my 5-year-old won't sleep", "child"),
-        ("unsere Tochter: mein kleiner Sohn", "child"),
+        ("unsere Tochter: mein kleiner Sohn", "child"), ("die\u00a0PATIENTIN\u2003hier", "health"),
+        ("symptoms/diagnosis: none", "health"), ("une \u00c9L\u00c8VE de six ans", "child"),
     ],
 )  # fmt: skip
 def test_kinds(text: str, kind: str) -> None:
     assert kind in set(kinds_in(text))
+
+
+def test_numbers_are_found_in_the_digits_of_every_script() -> None:
+    zeros = [chr(one) for one in range(sys.maxunicode + 1) if unicodedata.decimal(chr(one), 1) == 0]
+    assert len(zeros) > 60
+    for zero in zeros:
+        script = {ord("0") + n: chr(ord(zero) + n) for n in range(10)}
+        text = "NHS number 943 476 5919".translate(script)
+        assert set(kinds_in(text)) == {"national_id"}, unicodedata.name(zero)
 
 
 def test_precision_and_recall_on_the_synthetic_set() -> None:
