@@ -18,7 +18,7 @@ from typing import Any, Final, cast
 from classifiers.difficulty.commonness import COMMONEST
 from classifiers.difficulty.features import BITS, BUCKETS, HEAD, STRUCTURE, TAIL
 
-MAGIC: Final = b"domicile-difficulty-3\n"
+MAGIC: Final = b"domicile-difficulty-4\n"
 LIMIT: Final = 1 << 20
 ANY: Final = "*"
 Numbers = tuple[float, ...]

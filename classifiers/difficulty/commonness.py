@@ -32,6 +32,10 @@ def counted(features: Iterable[Features]) -> bytes:
     return bytes(min(COMMONEST, int(STEPS * log2(max(n, FIRST) / FIRST))) for n in rows)
 
 
-def mean(common: bytes, words: set[int]) -> float:
-    """The mean level of some words; 0 without any. The scorers compute the same."""
+def mean(common: bytes, features: Features) -> float:
+    """The mean level of the words of the options, of the text where there are none; 0 without any.
+
+    The scorers compute the same.
+    """
+    words = features.options or features.stem
     return sum(map(common.__getitem__, words)) / len(words) if words else 0.0

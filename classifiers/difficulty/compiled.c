@@ -35,7 +35,7 @@ typedef struct {
 } Model;
 
 typedef struct {
-    double gain, distance, known, wide, distinct, words, buckets;
+    double gain, distance, known, wide, distinct, words;
     double inputs[INPUTS]; /* both base heads, how common words are, then the structure */
 } Found;
 
@@ -45,20 +45,21 @@ typedef struct {
 } Counts;
 
 typedef struct {
-    int64_t weak, strong, common;
-    int32_t words, distinct, known, buckets;
-    int32_t option_words, option_distinct;
+    int64_t weak, strong;
+    int32_t words, distinct, known, common;
+    int32_t option_words, option_distinct, option_common;
     Counts stem, options;
     uint64_t seen[BUCKETS / 64];
     uint8_t text[LONGEST + 8]; /* eight bytes can be read at each of the text's */
     uint16_t edges[LONGEST + 2]; /* where words begin and end, in turn */
-    uint16_t word[LONGEST / 2 + 1], pair[LONGEST / 2 + 1]; /* buckets */
+    uint16_t word[LONGEST / 2 + 1]; /* buckets */
 } Bag;
 
 #define BELOW 3
 /* From BELOW on: the CRC of one byte, and of one byte before one to seven zeros. Below: the byte as
  * it lies in a state, when fewer bytes follow than a state has. */
 static uint32_t CRC[BELOW + 8][256];
+static uint32_t START[9]; /* what becomes of the first state over so many bytes */
 static uint64_t CLASS[256];  /* a counter of eight bits for each of Counts, and IN_WORD */
 
 static void mark(const char *members, int lane) {
@@ -110,6 +111,7 @@ int64_t domicile_prepare(void) {
             uint32_t rest = CRC[BELOW + zeros - 1][byte];
             CRC[BELOW + zeros][byte] = (rest >> 8) ^ CRC[BELOW][rest & 255];
         }
+    for (uint32_t count = 1; count <= 8; count++) START[count] = moved(~0u, count);
     mark("0123456789", DIGITS);
     mark("=+^*/\\$<>|()[]{}", SYMBOLS);
     mark("\n", LINES);
@@ -137,58 +139,55 @@ static int32_t edges(Bag *bag, Counts *all, int64_t at, int64_t end, int32_t fou
 }
 
 static void hashed(Bag *bag) {
-    uint32_t before = 0;
     for (int32_t i = 0; i < bag->words; i++) {
-        const uint8_t *at = bag->text + bag->edges[2 * i];
-        uint32_t left = (uint32_t)(bag->edges[2 * i + 1] - bag->edges[2 * i]);
-        /* The hash of a word; and of the pair, which goes on from that of the word before: both
-         * add the same bytes, to states that differ by `before`. */
-        uint32_t own = ~0u, apart = before;
-        for (; left > 8; left -= 8, at += 8) {
-            own = added(eight(at), 8) ^ moved(own, 8);
-            apart = moved(apart, 8);
+        const uint8_t *at = bag->text + bag->edges[2 * i], *end = bag->text + bag->edges[2 * i + 1];
+        uint32_t size = end - at < 8 ? (uint32_t)(end - at) : 8;
+        uint32_t state = added(eight(at), size) ^ START[size];
+        while ((at += size) < end) {
+            size = end - at < 8 ? (uint32_t)(end - at) : 8;
+            state = added(eight(at), size) ^ moved(state, size);
         }
-        own = added(eight(at), left) ^ moved(own, left);
-        before = ~own;
-        bag->word[i] = (uint16_t)before;
-        bag->pair[i] = (uint16_t)(before ^ moved(apart, left));
+        bag->word[i] = (uint16_t)~state;
     }
 }
 
-/* One if the bucket is new to the bag, else zero. */
-static int32_t count_bucket(Bag *bag, const Model *model, uint32_t bucket) {
-    uint64_t *slot = &bag->seen[bucket >> 6];
-    int32_t fresh = (int32_t)(~*slot >> (bucket & 63) & 1);
-    *slot |= 1ull << (bucket & 63);
-    bag->weak += model->tables[2 * bucket] * fresh;
-    bag->strong += model->tables[2 * bucket + 1] * fresh;
-    return fresh;
-}
-
+/* The words from `at` on, each bucket once. Returns how many of them were new to the bag. */
 static int32_t count_words(Bag *bag, const Model *model, int32_t at, int32_t end) {
-    int32_t distinct = 0, known = 0;
-    int64_t common = 0;
+    int32_t distinct = 0, known = 0, common = 0;
+    int64_t weak = 0, strong = 0;
     for (; at < end; at++) {
-        int32_t fresh = count_bucket(bag, model, bag->word[at]), of = model->words[bag->word[at]];
+        uint32_t bucket = bag->word[at], of = model->words[bucket];
+        uint64_t *slot = &bag->seen[bucket >> 6];
+        int32_t fresh = (int32_t)(~*slot >> (bucket & 63) & 1);
+        *slot |= 1ull << (bucket & 63);
+        weak += model->tables[2 * bucket] * fresh;
+        strong += model->tables[2 * bucket + 1] * fresh;
         distinct += fresh;
-        known += of >> 7 & fresh;
-        common += (of & 127) * fresh;
+        known += (int32_t)(of >> 7) & fresh;
+        common += (int32_t)(of & 127) * fresh;
     }
+    bag->weak += weak;
+    bag->strong += strong;
     bag->known += known;
     bag->common += common;
     return distinct;
 }
 
-/* Words first, those of the options before the others; then pairs whose bucket no word has. */
+/* The words of the options before the others, so that those count as theirs. */
 static void bagged(Bag *bag, const Model *model, int64_t size, int64_t stem, int64_t options) {
-    int32_t first = edges(bag, &bag->stem, 0, stem, 0) / 2, pairs = 0;
+    int32_t first = edges(bag, &bag->stem, 0, stem, 0) / 2;
     bag->words = edges(bag, &bag->options, options, size, 2 * first) / 2;
     hashed(bag);
     bag->option_words = bag->words - first;
     bag->option_distinct = count_words(bag, model, first, bag->words);
+    bag->option_common = bag->common;
     bag->distinct = bag->option_distinct + count_words(bag, model, 0, first);
-    for (int32_t i = 1; i < bag->words; i++) pairs += count_bucket(bag, model, bag->pair[i]);
-    bag->buckets = bag->distinct + pairs;
+}
+
+/* How common the words of the options are, or those of the text where there are none. */
+static double common(const Bag *bag) {
+    if (bag->option_distinct) return (double)bag->option_common / (double)bag->option_distinct;
+    return bag->distinct ? (double)bag->common / (double)bag->distinct : 0.0;
 }
 
 /* The first place of `what`, by its byte number `rare`: the search for one byte is fast. */
@@ -226,7 +225,6 @@ static void shaped(Found *found, const Bag *bag, int64_t bytes, int64_t stem, in
     double size = (double)(bytes + 1), count = (double)(bag->words ? bag->words : 1);
     double *out = found->inputs + BASE;
     found->words = bag->words;
-    found->buckets = bag->buckets;
     found->distinct = (double)bag->distinct / count;
     found->known = bag->distinct ? (double)bag->known / (double)bag->distinct : 0.0;
     found->wide = bytes ? (double)(in_stem[HIGH] + in_options[HIGH]) / (double)bytes : 0.0;
@@ -247,10 +245,10 @@ static double along(const int64_t *row, const int64_t *z, int32_t size) {
 
 static void scored(Found *found, const Model *model, const Bag *bag) {
     int64_t whole[INPUTS];
-    double z[INPUTS], distance = 0.0, norm = bag->buckets ? sqrt((double)bag->buckets) : 1.0;
+    double z[INPUTS], distance = 0.0, norm = bag->distinct ? sqrt((double)bag->distinct) : 1.0;
     found->inputs[0] = (double)bag->weak * model->scales[0] / norm + model->offsets[0];
     found->inputs[1] = (double)bag->strong * model->scales[1] / norm + model->offsets[1];
-    found->inputs[2] = bag->distinct ? (double)bag->common / (double)bag->distinct : 0.0;
+    found->inputs[2] = common(bag);
     for (int32_t i = 0; i < model->inputs; i++) {
         z[i] = (found->inputs[i] - model->centre[i]) * model->inverse[i];
         /* As Python compares: what is no number is clipped to the top. */
@@ -266,14 +264,22 @@ static void scored(Found *found, const Model *model, const Bag *bag) {
     found->gain = gain;
 }
 
-/* `data`: lower-case UTF-8, at most LONGEST bytes; `calls`: the four fields of the call. Returns 0,
+/* Capital letters of ASCII become small ones. */
+static void lowered(uint8_t *out, const char *data, int32_t size) {
+    for (int32_t i = 0; i < size; i++) {
+        uint8_t byte = (uint8_t)data[i];
+        out[i] = (uint8_t)(byte + ((uint8_t)(byte - 'A') < 26 ? 32 : 0));
+    }
+}
+
+/* `data`: UTF-8, at most LONGEST bytes; `calls`: the four fields of the call. Returns 0,
  * or -1 for a longer text, of which nothing is written. */
 int32_t domicile_measure(const Model *model, const char *data, int32_t size, const double *calls,
                          Found *found) {
     Bag bag;
     if (size < 0 || size > LONGEST) return -1;
     memset(&bag, 0, offsetof(Bag, text));
-    memcpy(bag.text, data, (size_t)size);
+    lowered(bag.text, data, size);
     memset(bag.text + size, 0, 8);
     const uint8_t *cut = find(bag.text, size, "\na. ", 0);
     int64_t stem = cut ? cut - bag.text : size, options = cut ? stem + 4 : size;

@@ -52,7 +52,7 @@ class Found(ctypes.Structure):
     _fields_ = (
         ("gain", ctypes.c_double), ("distance", ctypes.c_double), ("known", ctypes.c_double),
         ("wide", ctypes.c_double), ("distinct", ctypes.c_double),
-        ("words", ctypes.c_double), ("buckets", ctypes.c_double), ("inputs", _Inputs),
+        ("words", ctypes.c_double), ("inputs", _Inputs),
     )  # fmt: skip
 
 

@@ -64,7 +64,7 @@ def binary(examples: Iterable[Example]) -> tuple[Example, ...]:
 def features_row(features: Features) -> dict[str, object]:
     """What an outcome store keeps of a prompt: hashes and shape, never text."""
     return {
-        "words": sorted(features.words), "pairs": sorted(features.pairs), "count": features.count,
+        "stem": sorted(features.stem), "options": sorted(features.options), "count": features.count,
         "structure": list(features.structure), "wide": features.wide,
         "distinct": features.distinct, "cut": features.cut,
     }  # fmt: skip
@@ -131,7 +131,7 @@ def _example(row: Mapping[str, object], stem: str) -> Example:
         key = f"{crc32(prompt.encode('utf-8', 'surrogatepass')):08x}"
     else:
         view, features = PromptView(), _features(hashed)
-        key = f"{crc32(json.dumps(sorted(features.buckets)).encode()):08x}"
+        key = f"{crc32(json.dumps(features.words).encode()):08x}"
     return Example(
         str(row["weak"]), str(row["strong"]), _quality(row["y_weak"]), _quality(row["y_strong"]),
         str(row.get("source") or stem), str(row.get("category") or ""),
@@ -142,12 +142,12 @@ def _example(row: Mapping[str, object], stem: str) -> Example:
 def _features(raw: object) -> Features:
     if not isinstance(raw, Mapping):
         raise TypeError("no prompt and no features")
-    words, pairs = ({int(bucket) for bucket in raw[key]} for key in ("words", "pairs"))
+    stem, options = ({int(bucket) for bucket in raw[key]} for key in ("stem", "options"))
     structure = tuple(float(value) for value in raw["structure"])
-    if len(structure) != len(STRUCTURE) or not all(0 <= b < BUCKETS for b in words | pairs):
+    if len(structure) != len(STRUCTURE) or not all(0 <= b < BUCKETS for b in stem | options):
         raise ValueError("features of another version")
     return Features(
-        words, pairs - words, int(raw["count"]), structure, float(raw["wide"]),
+        stem - options, options, int(raw["count"]), structure, float(raw["wide"]),
         float(raw["distinct"]), bool(raw["cut"]),
     )  # fmt: skip
 

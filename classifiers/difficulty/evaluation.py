@@ -13,7 +13,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from classifiers.difficulty import curves, ridge
+from classifiers.difficulty import curves
 from classifiers.difficulty.artifact import ANY, Artifact
 from classifiers.difficulty.curves import Interval
 from classifiers.difficulty.dataset import Example
@@ -22,7 +22,6 @@ from classifiers.difficulty.training import FOLDS, Trained, fold_of, train_pair
 
 Vector = NDArray[np.float64]
 DRAWS: Final = 1000
-BASELINE_PENALTY: Final = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,19 +153,6 @@ def draw(examples: Sequence[Example], labels: int, seed: int) -> tuple[list[int]
             break
     inside = [i for i, e in enumerate(examples) if e.group in chosen]
     return inside, [i for i, e in enumerate(examples) if e.group not in chosen]
-
-
-def baseline(train: Sequence[Example], test: Sequence[Example]) -> Vector:
-    """The plain router to beat: one hashed ridge on the signed gain, no head and no gate."""
-    x = ridge.design([e.features for e in train])
-    fitted = ridge.fit(x, gains(train)[:, None], BASELINE_PENALTY)
-    return ridge.predict(ridge.design([e.features for e in test]), fitted)[:, 0]
-
-
-def baseline_scores(train: Sequence[Example], test: Sequence[Example]) -> Scores:
-    """The plain router as `Scores`: its ranking, no probability (0.5), no abstention."""
-    rank = baseline(train, test)
-    return Scores(rank, np.full(len(rank), 0.5), np.zeros(len(rank), bool))
 
 
 def difference(a: Vector, b: Vector, gain: Vector, draws: int = DRAWS, seed: int = 0) -> Interval:

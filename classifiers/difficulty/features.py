@@ -1,4 +1,4 @@
-"""Features of a prompt: hashed words and word pairs, and a short vector of its structure.
+"""Features of a prompt: hashed words, and a short vector of its structure.
 
 One pass over a bounded text. Hashes are CRC-32 of UTF-8 bytes, so they are the same in every
 process and language; the text cannot be read back from the model. Longer texts follow one rule:
@@ -44,15 +44,15 @@ PLAIN: Final = (0.0, 0.0, 0.0, 0.0)
 
 @dataclass(slots=True)
 class Features:
-    """`words`, `pairs`: hashed words, and hashed pairs of words that no word shares; disjoint, in
-    [0, BUCKETS). `count`: words, repeated ones too; `structure`: floats in the order of
+    """`options`: hashed words of the options, in [0, BUCKETS); `stem`: those that are only in the
+    rest of the text. `count`: words, repeated ones too; `structure`: floats in the order of
     STRUCTURE; `wide`: share of bytes outside ASCII in [0, 1]; `distinct`: share of different
     words; `cut`: text was shortened.
     Made once per request and not shared, so it is not frozen: that costs a microsecond.
     """
 
-    words: set[int]
-    pairs: set[int]
+    stem: set[int]
+    options: set[int]
     count: int
     structure: tuple[float, ...]
     wide: float
@@ -60,21 +60,18 @@ class Features:
     cut: bool
 
     @property
-    def buckets(self) -> set[int]:
-        """Words and pairs."""
-        return self.words | self.pairs
+    def words(self) -> list[int]:
+        """All words, each once, ascending."""
+        return sorted(self.stem | self.options)
 
 
 def read(view: PromptView) -> tuple[bytes, bool]:
-    """The bytes of the question of `view` (its last user text) that count, and if it was cut.
-
-    Capital letters become small ones in ASCII only: all others would double the time of a text.
-    """
+    """The bytes of the question of `view` (its last user text) that count, and if it was cut."""
     text = view.question
     cut = len(text) > HEAD + TAIL
     if cut:
-        text = text[:HEAD] + "\n" + text[-TAIL:]
-    return text.encode("utf-8", "surrogatepass").lower(), cut
+        text = f"{text[:HEAD]}\n{text[-TAIL:]}"
+    return text.encode("utf-8", "surrogatepass"), cut
 
 
 def calls_of(view: PromptView) -> tuple[float, float, float, float]:
@@ -92,25 +89,21 @@ def calls_of(view: PromptView) -> tuple[float, float, float, float]:
 def extract(view: PromptView) -> Features:
     """Features of the question of `view` and of the shape of the call."""
     data, cut = read(view)
-    stem, mark, options = data.partition(b"\na. ")
+    # In ASCII only: small letters of all scripts would double the time of a text.
+    data = data.lower()
+    stem, _, options = data.partition(b"\na. ")
     tokens = stem.translate(_WORDS).split()
-    hashes = list(map(crc32, tokens))
-    words = {one & _MASK for one in hashes}
-    of_options = 0.0
-    if mark:
-        second = options.translate(_WORDS).split()
-        more = list(map(crc32, second))
-        own = {one & _MASK for one in more}
-        of_options = len(own) / (len(second) + 1)
-        words |= own
-        tokens += second
-        hashes += more
-    pairs = {crc32(token, before) & _MASK for token, before in zip(tokens[1:], hashes)}  # noqa: B905
-    pairs -= words
-    count = len(tokens)
-    structure = (of_options, *_structure(data, stem, options), *calls_of(view))
+    first = len(tokens)
+    tokens += options.translate(_WORDS).split()
+    hashes = [one & _MASK for one in map(crc32, tokens)]
+    count = len(hashes)
+    of_stem, of_options = set(hashes[:first]), set(hashes[first:])
+    of_stem -= of_options
+    different = len(of_options) / (count - first + 1)
+    structure = (different, *_structure(data, stem, options), *calls_of(view))
     wide = 0.0 if data.isascii() else len(data.translate(None, _ASCII)) / len(data)
-    return Features(words, pairs, count, structure, wide, len(words) / (count or 1), cut)
+    distinct = (len(of_stem) + len(of_options)) / (count or 1)
+    return Features(of_stem, of_options, count, structure, wide, distinct, cut)
 
 
 def _structure(data: bytes, stem: bytes, options: bytes) -> tuple[float, ...]:

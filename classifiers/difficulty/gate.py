@@ -14,6 +14,7 @@ from classifiers.view import PromptView
 
 LONG: Final = 12
 """Texts longer than this many times what is read (head and tail) are not judged."""
+_LONGEST: Final = LONG * (HEAD + TAIL)
 _REPEATS: Final = 20
 
 
@@ -58,7 +59,7 @@ class Gate:
             return new
         if wide > limits.wide:
             return "script"
-        if cut and len(view.question) > LONG * (HEAD + TAIL):
+        if cut and view.characters > _LONGEST and len(view.question) > _LONGEST:
             return "too_long"
         if words >= _REPEATS and distinct < limits.distinct:
             return "repetition"

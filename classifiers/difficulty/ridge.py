@@ -8,6 +8,7 @@ scikit-learn's solver is a test.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import chain
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -25,10 +26,11 @@ STEPS: Final = 40
 
 
 def design(features: Sequence[Features]) -> sparse.csr_matrix:
-    """Rows of unit length (rows, BUCKETS): each distinct bucket counts 1 / sqrt(their number)."""
-    sizes = [len(one.buckets) for one in features]
+    """Rows of unit length (rows, BUCKETS): each word counts 1 / sqrt(their number)."""
+    words = [one.words for one in features]
+    sizes = [len(row) for row in words]
     starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-    columns = np.fromiter((c for one in features for c in sorted(one.buckets)), np.int32)
+    columns = np.fromiter(chain.from_iterable(words), np.int32)
     values = np.repeat([1.0 / np.sqrt(max(size, 1)) for size in sizes], sizes)
     return sparse.csr_matrix((values, columns, starts), shape=(len(features), BUCKETS))
 

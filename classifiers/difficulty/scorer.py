@@ -22,7 +22,7 @@ from classifiers.difficulty.gate import Gate, Measured
 from classifiers.difficulty.head import BASE, CLIP, UNIT, WEIGHT, whole
 from classifiers.view import PromptView
 
-# Sums of up to 1,201 buckets in one number of 63 bits: weak, strong, known, common.
+# Sums of up to 1,023 words in one number of 63 bits: weak, strong, known, common.
 _SHIFT: Final = 19
 _LOW: Final = (1 << _SHIFT) - 1
 _KNOWN: Final = 2 * _SHIFT
@@ -33,6 +33,9 @@ _HALF: Final = 1 << (_LANE - 1)
 _DOWN: Final = 1.0 / (UNIT * WEIGHT)
 _SQUARE: Final = 1.0 / (UNIT * UNIT)
 _TOP: Final = CLIP * UNIT
+_BOTTOM: Final = -_TOP
+_MOST: Final = int(_TOP)
+_LEAST: Final = -_MOST
 _MADE: Final = tuple.__new__
 """What a NamedTuple calls to make itself, at half of its cost."""
 
@@ -90,17 +93,18 @@ class Scorer:
 
     def base(self, features: Features) -> tuple[tuple[float, float, float], float]:
         """Predicted quality of both models and how common words are; the share of known words."""
-        words, pairs = features.words, features.pairs
-        size = len(words) + len(pairs)
-        found = sum(map(self._table.__getitem__, words))
-        total = found + sum(map(self._table.__getitem__, pairs))
-        norm, distinct = sqrt(size) if size else 1.0, len(words) or 1
-        model = self._model
+        stem, options = features.stem, features.options
+        size = len(stem) + len(options)
+        first = sum(map(self._table.__getitem__, options))
+        total = first + sum(map(self._table.__getitem__, stem))
+        least, model = size or 1, self._model
+        norm = sqrt(least)
+        common = (first >> _COMMON) / len(options) if options else (total >> _COMMON) / least
         return (
             ((total & _LOW) - 128 * size) * model.scales[0] / norm + model.offsets[0],
             ((total >> _SHIFT & _LOW) - 128 * size) * model.scales[1] / norm + model.offsets[1],
-            (found >> _COMMON) / distinct,
-        ), (found >> _KNOWN & _KNOWN_LOW) / distinct
+            common,
+        ), (total >> _KNOWN & _KNOWN_LOW) / least
 
     def standard(self, inputs: tuple[float, ...]) -> list[float]:
         """z-scores of the inputs times UNIT, not clipped: base heads first, then structure."""
@@ -108,10 +112,7 @@ class Scorer:
 
     def gain(self, standard: list[float]) -> float:
         """Signed gain of the whole model from `standard`; see `Head`."""
-        z = [
-            int((v if v > -_TOP else -_TOP) if v < _TOP else _TOP)  # noqa: FURB136 - calls cost
-            for v in standard
-        ]
+        z = [int(v) if _BOTTOM < v < _TOP else _LEAST if v <= _BOTTOM else _MOST for v in standard]
         total = sum(map(mul, z, self._packed), self._start)
         linear, *along = self._lanes.unpack(total.to_bytes(self._lanes.size, "little"))
         value: float = self._head.intercept + (linear - _HALF) * _DOWN

@@ -33,8 +33,6 @@ PENALTIES: Final = (100.0, 300.0, 1000.0, 3000.0, 10000.0)
 MANY: Final = 3000
 _DIGITS: Final = 9
 _STEM: Final = BASE + STRUCTURE.index("stem")
-_MORE: Final = (_STEM, BASE + STRUCTURE.index("symbols"))
-"""Inputs that count only for a pair whose rows they help to predict."""
 
 
 class TooFewRows(Exception):
@@ -65,9 +63,8 @@ def train_pair(examples: Sequence[Example], weak: str, strong: str, common: byte
     weights, means = ridge.fit(x, y, penalty)
     square = 0.5 if len(examples) >= MANY else 0.3
     inputs = np.hstack([base, _structure(examples, common)])
-    few = [i for i in range(inputs.shape[1]) if i not in _MORE]
     return _assembled(examples, (weak, strong), inputs, y, _quantised(weights), means, square,
-                      (few, range(inputs.shape[1])))  # fmt: skip
+                      range(inputs.shape[1]))  # fmt: skip
 
 
 def train_any(examples: Sequence[Example], common: bytes) -> Trained:
@@ -84,7 +81,7 @@ def train_any(examples: Sequence[Example], common: bytes) -> Trained:
         y[sources == source] += overall - y[sources == source].mean(axis=0)
     inputs = np.hstack([np.tile(overall, (len(y), 1)), _structure(examples, common)])
     empty = _quantised(np.zeros((BUCKETS, 2)))
-    return _assembled(examples, (ANY, ANY), inputs, y, empty, overall, 0.0, ((_STEM,),))
+    return _assembled(examples, (ANY, ANY), inputs, y, empty, overall, 0.0, (_STEM,))
 
 
 def _enough(examples: Sequence[Example]) -> None:
@@ -98,7 +95,7 @@ def _outcomes(examples: Sequence[Example]) -> Matrix:
 
 def _structure(examples: Sequence[Example], common: bytes) -> Matrix:
     return np.array(
-        [(commonness.mean(common, e.features.words), *e.features.structure) for e in examples]
+        [(commonness.mean(common, e.features), *e.features.structure) for e in examples]
     )
 
 
@@ -110,11 +107,10 @@ def _assembled(
     quantised: tuple[tuple[bytes, bytes], tuple[float, float]],
     means: Vector,
     square: float,
-    choices: Sequence[Sequence[int]],
+    only: Sequence[int],
 ) -> Trained:
     gain = y[:, 1] - y[:, 0]
-    fits = [_fit_head(inputs, gain, square, only) for only in choices]
-    head, gains = min(fits, key=lambda fit: float(((gain - fit[1]) ** 2).mean()))
+    head, gains = _fit_head(inputs, gain, square, only)
     true = np.array([e.y_strong - e.y_weak for e in examples])
     known = _known(examples, _common(examples))
     model = PairModel(
@@ -198,14 +194,14 @@ def _common(examples: Sequence[Example]) -> int:
 def _known(examples: Sequence[Example], least: int) -> NDArray[np.uint8]:
     counts = np.zeros(BUCKETS, np.int64)
     for example in examples:
-        counts[sorted(example.features.words)] += 1
+        counts[example.features.words] += 1
     return (counts >= least).astype(np.uint8)
 
 
 def _envelope(examples: Sequence[Example], structure: Matrix, head: Head) -> Envelope:
     # One more: a row's own words do not vouch for it.
     others = _known(examples, _common(examples) + 1)
-    words = [sorted(e.features.words) for e in examples]
+    words = [e.features.words for e in examples]
     known = [float(others[w].mean()) if w else 0.0 for w in words]
     distinct = [e.features.distinct for e in examples if e.features.count >= 20] or [0.0]
     centre, spread = np.array(head.centre[BASE:]), np.array(head.spread[BASE:])

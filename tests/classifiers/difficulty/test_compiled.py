@@ -52,7 +52,7 @@ def same(artifact: Artifact, library: Library, view: PromptView) -> None:
     features = extract(view)
     found = in_c.found(view)
     assert tuple(found.inputs) == python.base(features)[0] + features.structure
-    assert found.buckets == len(features.buckets)
+    assert found.words == features.count
     measured = in_c.measure(view)
     assert measured == python.measure(features)
     assert math.isfinite(measured.gain)

@@ -56,11 +56,6 @@ def test_difference_of_a_ranking_to_itself_and_to_noise(
     assert evaluation.difference(ranks, noise, gain, draws=100).low > 0
 
 
-def test_the_plain_ridge_learns_too(examples: list[Example], fresh: list[Example]) -> None:
-    ranks = evaluation.baseline(examples, fresh)
-    assert evaluation.difference(ranks, np.zeros(len(fresh)), evaluation.gains(fresh)).low > 0
-
-
 def test_false_easy_counts_only_what_went_to_small() -> None:
     scores = Scores(np.array([0.1, 0.1, 0.9, 0.1]), np.full(4, 0.5), np.array([0, 0, 0, 1], bool))
     gain = np.array([1.0, 0.0, 1.0, 1.0])

@@ -25,26 +25,26 @@ def test_any_text_has_finite_features_in_range(text: str) -> None:
     features = extract(PromptView.of_text(text))
     assert len(features.structure) == len(STRUCTURE)
     assert all(-1e6 < value < 1e6 for value in features.structure)
-    assert all(0 <= bucket < BUCKETS for bucket in features.buckets)
-    assert features.words.isdisjoint(features.pairs)
+    assert all(0 <= bucket < BUCKETS for bucket in features.words)
     assert len(features.words) <= features.count
+    assert features.stem.isdisjoint(features.options)
     assert 0.0 <= features.wide <= 1.0
 
 
-def test_words_and_pairs_are_crc32_of_bytes() -> None:
-    features = extract(PromptView.of_text("Two Words"))
-    mask = BUCKETS - 1
-    assert features.words == {crc32(b"two") & mask, crc32(b"words") & mask}
-    assert features.pairs == {crc32(b"twowords") & mask}
-    assert features.buckets == features.words | features.pairs
-    assert extract(PromptView.of_text("two two two")).count == 3
+def test_words_are_crc32_of_bytes_and_those_of_options_stand_apart() -> None:
+    two, words, more = (crc32(word) % BUCKETS for word in (b"two", b"words", b"more"))
+    features = extract(PromptView.of_text("Two Words Two"))
+    assert (features.stem, features.options, features.count) == ({two, words}, set(), 3)
+    features = extract(PromptView.of_text("Two words\nA. words more"))
+    assert (features.stem, features.options, features.count) == ({two}, {words, more}, 4)
+    assert features.words == sorted([two, words, more])
 
 
 def test_hashes_do_not_depend_on_the_process() -> None:
     code = (
         "from classifiers.difficulty.features import extract\n"
         "from classifiers.view import PromptView\n"
-        "print(sorted(extract(PromptView.of_text('the same text')).buckets))"
+        "print((extract(PromptView.of_text('the same text')).words))"
     )
     printed = {
         subprocess.run(
@@ -53,14 +53,14 @@ def test_hashes_do_not_depend_on_the_process() -> None:
         ).stdout
         for seed in ("1", "2")
     }  # fmt: skip
-    assert printed == {f"{sorted(extract(PromptView.of_text('the same text')).buckets)}\n"}
+    assert printed == {f"{extract(PromptView.of_text('the same text')).words}\n"}
 
 
 def test_long_text_is_read_at_both_ends_and_says_so() -> None:
     text = "start " + "middle " * 5000 + "hardquestion"
     features = extract(PromptView.of_text(text))
     assert features.cut
-    assert crc32(b"hardquestion") & (BUCKETS - 1) in features.buckets
+    assert crc32(b"hardquestion") & (BUCKETS - 1) in features.words
     assert features.count <= HEAD + TAIL
     assert not extract(PromptView.of_text("x" * (HEAD + TAIL))).cut
 

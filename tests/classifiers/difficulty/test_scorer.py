@@ -22,7 +22,7 @@ def reference(artifact: Artifact, example: Example) -> tuple[float, float, float
     """Weak, strong, commonness and gain by numpy from the artifact's fields."""
     model, tables = artifact.pairs["w:s"], artifact.tables["w:s"]
     x = np.zeros(BUCKETS)
-    x[sorted(example.features.buckets)] = 1 / math.sqrt(len(example.features.buckets))
+    x[example.features.words] = 1 / math.sqrt(len(example.features.words))
     base = [
         float(x @ (np.frombuffer(table, np.int8) * scale)) + offset
         for table, scale, offset in zip(
@@ -30,8 +30,8 @@ def reference(artifact: Artifact, example: Example) -> tuple[float, float, float
         )
     ]
     head = model.head
-    levels = np.frombuffer(artifact.common, np.uint8)[sorted(example.features.words)]
-    base.append(float(levels.mean()))
+    levels = np.frombuffer(artifact.common, np.uint8)
+    base.append(float(levels[sorted(example.features.options) or example.features.words].mean()))
     inputs = np.array([*base, *example.features.structure])
     z = np.clip((inputs - head.centre) / head.spread, -CLIP, CLIP)
     gain = head.intercept + z @ np.array(head.linear)
