@@ -7,7 +7,7 @@ report is unknown: neither ever reads as high or as low.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from math import inf
 from types import MappingProxyType
@@ -59,6 +59,9 @@ _LATELY: Final = 30.0
 """Seconds after an endpoint's engines last queued for which what they ran then tells what one of
 them takes. Short: a few long prompts queue where many short ones would not, and an endpoint that
 is quiet must take a burst at once."""
+_NEWEST: Final = 0.2
+"""What the newest reading weighs in what others usually have at a replica. Of N routers that share
+nothing, each takes what the others have into account; above 2 / N they would all swing together."""
 _LABEL: Final = re.compile(r'(block_size|num_gpu_blocks)="(\d+)"')
 
 
@@ -143,7 +146,7 @@ class Readings:
         telling: the replicas of which `both` says more than nothing, while it is fresh.
     """
 
-    __slots__ = ("_at", "_most", "_moved", "_shared", "stale", "telling")
+    __slots__ = ("_at", "_most", "_moved", "_usual", "stale", "telling")
 
     def __init__(self, stale: float = 5.0) -> None:
         self.stale = stale
@@ -151,7 +154,7 @@ class Readings:
         self._at: dict[str, Reading] = {}
         self._moved: dict[str, float] = {}
         self._most: dict[str, tuple[float, float]] = {}
-        self._shared: set[str] = set()
+        self._usual: dict[str, float] = {}
 
     def report(self, key: str, reading: Reading) -> None:
         """Take a reading. A counter that differs from the one before (or began again) moved."""
@@ -159,16 +162,22 @@ class Readings:
         if before is not None and before.progress != reading.progress:
             self._moved[key] = reading.at
         self._at[key] = reading
-        if (reading.running or 0.0) + (reading.waiting or 0.0) > reading.own:
-            self._shared.add(key)
-        else:
-            self._shared.discard(key)
+        usual = self._usual[key] = self._smoothed(key, reading, before)
         most = self._learned(reading, endpoint_of(key))
-        tells = most or reading.waiting or (reading.running or 0.0) > reading.own
+        tells = most or reading.waiting or (reading.running or 0.0) > reading.own or usual
         if reading.running is None or not tells:
             self.telling.discard(key)
         else:
             self.telling.add(key)
+
+    def _smoothed(self, key: str, reading: Reading, before: Reading | None) -> float:
+        """What others have at a replica over its last readings; the first of them counts whole."""
+        foreign = max(0.0, (reading.running or 0.0) + (reading.waiting or 0.0) - reading.own)
+        if before is None or reading.at - before.at > self.stale:
+            return foreign
+        usual = self._usual[key]
+        usual += _NEWEST * (foreign - usual)
+        return usual if usual > _NEWEST else 0.0
 
     def _learned(self, reading: Reading, place: str) -> float | None:
         """What engines of an endpoint take, as one more tells it."""
@@ -186,13 +195,13 @@ class Readings:
         most, at = self._most.get(place, (0.0, 0.0))
         return most if most and now - at <= _LATELY else None
 
-    def shared(self, keys: Collection[str]) -> bool:
-        """Whether most of these had requests, when last asked, that this router did not send.
+    def usual(self, key: str, now: float) -> float:
+        """Requests that others usually have at a replica: its last readings, the newest most.
 
-        What others send is known only as of then; between two readings nobody sees it.
+        One reading is as old as many requests last. Did all who look follow it, they would all
+        leave the same replica, and all come to the same, until the next.
         """
-        mine = self._shared
-        return bool(mine) and 2 * sum([key in mine for key in keys]) > len(keys)
+        return 0.0 if self.fresh(key, now) is None else self._usual[key]
 
     def fresh(self, key: str, now: float) -> Reading | None:
         """The reading, unless it is stale or there is none."""
@@ -240,21 +249,16 @@ class Readings:
         most = self._takes(endpoint_of(key), now) if key in self._at else None
         return 0.0 if most is None else own / most
 
-    def since(self, key: str, now: float, own: int) -> int:
-        """How many of this router's requests the last reading did not know of (all, once that is
-        stale), where any engine of the endpoint queued lately: else no crowd waits for it."""
-        found = self._at.get(key)
-        most = self._takes(endpoint_of(key), now)
-        if found is None or found.running is None or most is None:
-            return 0
-        return own if now - found.at > self.stale else own - found.own
+    def told(self, key: str) -> bool:
+        """Whether a replica's engine ever told of itself."""
+        return key in self._at
 
     def forget(self, keep: frozenset[str]) -> None:
         """Drop what is known of replicas that are gone."""
         for key in self._at.keys() - keep:
             del self._at[key]
             self._moved.pop(key, None)
-            self._shared.discard(key)
+            self._usual.pop(key, None)
             self.telling.discard(key)
         for place in self._most.keys() - {endpoint_of(key) for key in keep}:
             del self._most[place]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import IntEnum
+from math import inf
 from typing import Final
 
 
@@ -71,6 +72,7 @@ class _Record:
     loaded_until: float = 0.0
     trial_until: float = 0.0
     recovered: float = float("-inf")
+    proven: int = 0
 
 
 _TURNS: Final = (0, 0, 2, 3)
@@ -154,6 +156,20 @@ class HealthBook:
         age = (now - record.recovered) / self._settings.ramp
         return 1.0 if age >= 1 else max(0.1, age)
 
+    def window(self, key: str, now: float) -> float:
+        """The requests a replica may have whose answers have not begun: one on trial, then one
+        more for each that did begin, until it is at its full load; else no bound.
+
+        Of the waiting each finds it idle: together they would bury it before it tells so.
+        """
+        record = self._records.get(key)
+        if record is None:
+            return inf
+        if record.marks:
+            return 1
+        ramps = now - record.recovered < self._settings.ramp
+        return 1 + record.proven if ramps else inf
+
     def retry_in(self, key: str, now: float) -> float:
         """Seconds until the replica's mark or load lease ends; 0 when it may be tried."""
         record = self._records.get(key)
@@ -180,8 +196,9 @@ class HealthBook:
 
     def _recover(self, key: str, record: _Record, now: float) -> None:
         if record.marks:
-            record.recovered = now
+            record.recovered, record.proven = now, 0
             self._hasten(key, now)
+        record.proven += 1
         record.ill = record.marks = 0
         record.marked_until = record.trial_until = 0.0
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from heapq import nsmallest
 from math import inf, log
 from typing import Final, NamedTuple
 
@@ -26,10 +25,6 @@ from router.snapshot import Snapshot
 
 ENGINE_FULL: Final = 1.25
 """An engine may let a few wait, so that its next batch is full; above this it has enough."""
-
-TWO: Final = 2
-"""The power of two choices: one choice more than chance keeps the busiest near the mean, and two
-choices are too few to make a crowd of routers that see the same readings."""
 
 _USUAL: Final = 512.0
 """Tokens of a request of which nothing is known, as those that other routers sent."""
@@ -187,10 +182,10 @@ class Balance:
                 if work > 0:
                     load += work if work < berth.prompts else berth.prompts  # noqa: FURB136
             if key in telling:
-                foreign, pressure = self.readings.both(key, now, berth.requests)
+                _, pressure = self.readings.both(key, now, berth.requests)
                 if pressure >= ENGINE_FULL:
                     return None
-                load += self._theirs(key, foreign, pressure) if foreign else 0.0
+                load += self._theirs(key, now, pressure)
             soon = floor + pace * (load + prompt)
             if soon:
                 soon *= 1 + _DOUBT * self.random()
@@ -201,11 +196,14 @@ class Balance:
                 found.append((tier, False, cost, near, load, number))
         return found
 
-    def _theirs(self, key: str, foreign: float, pressure: float) -> float:
-        # How far they are isn't told: as far as our own, if they don't even wait.
-        waiting = 1 - 1 / pressure if pressure > 1 else 0.0
-        part = max(_UNDER_WAY, self.inflight.unread, waiting)
-        return foreign * self._mean(key) * part
+    def _theirs(self, key: str, now: float, pressure: float) -> float:
+        """What others have at a replica, weighed as our own answers under way.
+
+        More than that, and who looks would follow the others more than the own requests. How far
+        they are isn't told: but of those that wait none has begun.
+        """
+        part = max(_UNDER_WAY, 1 - 1 / pressure) if pressure > 1 else _UNDER_WAY
+        return self.readings.usual(key, now) * self._mean() * part
 
     def _near(self, endpoint: str, soon: float) -> int:
         """How far an endpoint is, in steps of what is foretold; 0 at home, and while unknown."""
@@ -235,21 +233,28 @@ class Balance:
         work = _UNDER_WAY * tokens
         if own:
             work += self.inflight.work(key, now, rate)
-        if foreign:
-            tokens += foreign * self._mean(key)
-            work += self._theirs(key, foreign, pressure)
+        if key in self.readings.telling:
+            tokens += foreign * self._mean()
+            work += self._theirs(key, now, pressure)
         full = self._used(capacity, key, foreign, pressure, tokens) >= 1
-        full = full or (standing is Standing.TRIAL and self.readings.since(key, now, own) > 0)
+        if standing is Standing.TRIAL or share < 1:
+            full = full or self._enough(key, now)
         if key not in self._apart:
             return Seat(key, standing, full, work / share, retry)
         priority, part = self._apart[key]
         return Seat(key, standing, full, work / share / part, retry, priority)
 
+    def _enough(self, key: str, now: float) -> bool:
+        """Whether an engine that comes back has as many requests as it may. What tells nothing of
+        itself is no engine: a vendor's endpoint knows its own limits."""
+        unopened = self.inflight.berth(key).unopened
+        return self.readings.told(key) and unopened >= self.health.window(key, now)
+
     def saturation(self, endpoint: str, key: str) -> float:
         """The load of a replica over what it can take; 0 when nothing is known of that."""
         own = self.inflight.requests(key)
         foreign, pressure = self.readings.both(key, self.loop_time(), own)
-        tokens = self.inflight.tokens(key) + foreign * self._mean(key)
+        tokens = self.inflight.tokens(key) + foreign * self._mean()
         return self._used(self._capacity(endpoint), key, foreign, pressure, tokens)
 
     def _used(
@@ -260,9 +265,8 @@ class Balance:
             return used
         return max(used, capacity.used(self.inflight.requests(key) + foreign, tokens))
 
-    def _mean(self, key: str) -> float:
-        requests = self.inflight.requests(key)
-        return self.inflight.tokens(key) / requests if requests else _USUAL
+    def _mean(self) -> float:
+        return self.inflight.mean or _USUAL
 
     def _capacity(self, endpoint: str) -> Capacity | None:
         snapshot = self.snapshot()
@@ -321,21 +325,11 @@ class Balance:
 
     def _chosen(self, alike: Sequence[Seat], prompt: int, trail: Trail | None) -> tuple[str, int]:
         """The replica, and how much of the prompt it has yet to compute."""
-        least = min(self._seen(alike), key=lambda seat: (seat.load, self._lot(seat.key)))
+        least = min(alike, key=lambda seat: (seat.load, self._lot(seat.key)))
         if trail is None:
             return least.key, prompt
         loads = {seat.key: seat.load for seat in alike}
         return self.affinity.choose(trail, loads, prompt, least.key, self.readings.room)
-
-    def _seen(self, alike: Sequence[Seat]) -> Sequence[Seat]:
-        """Those of which the least busy is taken: two by chance, where others send to most.
-
-        Of their load only what was is known. Did all look for the idlest, they would all find the
-        same one, until the next reading.
-        """
-        if len(alike) <= TWO or not self.readings.shared([seat.key for seat in alike]):
-            return alike
-        return nsmallest(TWO, alike, key=lambda seat: self._lot(seat.key))
 
     def _lot(self, key: str) -> float:
         """Among equals the lowest is chosen: by chance, in proportion to the shares."""

@@ -16,12 +16,12 @@ from typing import Final
 
 class Berth:
     """One replica's open requests: how many, their tokens, and of these the prompts whose answers
-    have not begun. `work` of those was to compute at loop time `at`."""
+    have not begun. `work` of those was to compute at loop time `at`, for `unopened` requests."""
 
-    __slots__ = ("at", "prompts", "requests", "tokens", "work")
+    __slots__ = ("at", "prompts", "requests", "tokens", "unopened", "work")
 
     def __init__(self) -> None:
-        self.requests = self.tokens = self.prompts = 0
+        self.requests = self.tokens = self.prompts = self.unopened = 0
         self.work = self.at = 0.0
 
     def left(self, now: float, rate: float) -> float:
@@ -44,11 +44,11 @@ class InFlight:
     `on_open` with a request whose first token came, and the seconds since it was counted.
     """
 
-    __slots__ = ("_berths", "_total", "_unread", "on_leave", "on_open")
+    __slots__ = ("_berths", "_count", "_total", "on_leave", "on_open")
 
     def __init__(self) -> None:
         self._berths: dict[str, Berth] = {}
-        self._total = self._unread = 0
+        self._total = self._count = 0
         self.on_leave: Callable[[], None] | None = None
         self.on_open: Callable[[Held, float], None] | None = None
 
@@ -79,9 +79,9 @@ class InFlight:
         return self._berths.get(key, _NOTHING).left(now, rate)
 
     @property
-    def unread(self) -> float:
-        """Which share of all tokens in flight are prompts whose answers have not begun."""
-        return self._unread / self._total if self._total else 0.0
+    def mean(self) -> float:
+        """Tokens of a request in flight, on average; 0 when there is none."""
+        return self._total / self._count if self._count else 0.0
 
     def requests(self, key: str) -> int:
         """Requests in flight at a replica."""
@@ -101,22 +101,18 @@ class InFlight:
         ahead = berth.work = berth.left(now, rate) + prompt
         berth.at = now
         self._total += tokens
-        self._unread += prompt
+        self._count += 1
         berth.prompts += prompt
         berth.tokens += tokens
         berth.requests += 1
+        if prompt:
+            berth.unopened += 1
         return Held(self, berth, key, tokens, prompt, ahead, now)
 
-    def computed(self, berth: Berth, prompt: int) -> None:
-        """An answer began, or will not: its prompt is no work any more."""
-        berth.prompts -= prompt
-        self._unread -= prompt
-
-    def leave(self, berth: Berth, tokens: int, prompt: int) -> None:
-        """Take a request's tokens off a replica, and of these the prompt that no answer began."""
-        berth.prompts -= prompt
-        self._unread -= prompt
+    def leave(self, berth: Berth, tokens: int) -> None:
+        """Take a request's tokens off a replica."""
         self._total -= tokens
+        self._count -= 1
         berth.requests -= 1
         berth.tokens -= tokens
         if self.on_leave is not None:
@@ -152,21 +148,22 @@ class Held:
 
     def opened(self, now: float) -> None:
         """A stream's first token came; told twice counts once."""
-        at, prompt = self._at, self._prompt
-        if at is None or not prompt:
-            return
-        self._computed()
-        if at.on_open is not None:
+        at = self._at
+        if at is not None and self._computed() and at.on_open is not None:
             at.on_open(self, now - self.since)
 
-    def _computed(self) -> None:
+    def _computed(self) -> bool:
+        """Its prompt is no work any more; false when it was none."""
         prompt, self._prompt = self._prompt, 0
-        if prompt and self._at is not None:
-            self._at.computed(self._berth, prompt)
+        if prompt:
+            self._berth.prompts -= prompt
+            self._berth.unopened -= 1
+        return prompt > 0
 
     def close(self) -> None:
         """The request has left the replica."""
         at, self._at = self._at, None
         if at is None:
             return
-        at.leave(self._berth, self.tokens, self._prompt)
+        self._computed()
+        at.leave(self._berth, self.tokens)

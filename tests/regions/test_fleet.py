@@ -76,20 +76,27 @@ def test_the_room_of_a_cache_is_told_in_tokens_and_never_ages() -> None:
     assert parse_metrics(untold, 1.0).room is None
 
 
-def test_others_are_known_by_what_this_router_did_not_send() -> None:
-    book, found = Readings(), list[bool]()
-    for key, reading in (
-        ("a", Reading(1.0, running=3, waiting=1, own=4)),
-        ("b", Reading(1.0, running=3, own=2)),
-        ("b", Reading(2.0, running=2, own=2)),
-        ("b", Reading(3.0, running=3, own=2)),
+def test_what_others_usually_have_is_no_single_reading() -> None:
+    book, found = Readings(stale=2.0), list[float]()
+    for reading in (
+        Reading(1.0, running=3, waiting=1, own=1),  # the first counts whole
+        Reading(2.0, running=14, own=1),
+        Reading(3.0, running=0, own=2),  # those on the way there are no debt of others
+        Reading(6.0, running=7, own=2),  # what was before is too old to tell of
+        Reading(7.0, running=None, own=2),
     ):
-        book.report(key, reading)
-        found.append(book.shared(["a", "b"]) or book.shared(["b"]))
-    book.forget(frozenset({"a"}))
-    assert not Readings().shared([])
-    assert not book.shared(["a", "b", "c"])
-    assert [*found, book.shared(["b"])] == [False, True, False, True, False]
+        book.report("a", reading)
+        found.append(book.usual("a", reading.at))
+    assert found == pytest.approx([3, 5, 4, 5, 4])
+    assert (book.usual("a", 9.5), book.usual("b", 9.5)) == (0, 0)
+
+
+def test_what_others_had_fades_to_nothing() -> None:
+    book = Readings()
+    for number in range(60):
+        book.report("a", Reading(float(number), running=4 if number < 5 else 0))
+        assert ("a" in book.telling) == (book.usual("a", float(number)) > 0)
+    assert book.usual("a", 59.0) == 0
 
 
 def test_a_stale_reading_says_nothing() -> None:
@@ -125,20 +132,19 @@ def test_how_many_an_endpoint_s_engines_take_is_learned_from_those_that_queue() 
     assert book.both("a/0", 40.0, 12)[1] == 2.0
     book.report("a/0", Reading(41.0, running=2, own=2))
     assert book.both("a/0", 41.0, 12)[1] == 0  # none queued for half a minute: a burst may go
-    assert ("a/0" in book.telling, book.since("a/0", 41.0, 12)) == (False, 0)
+    assert "a/0" not in book.telling
     book.forget(frozenset({"b/0"}))
     book.report("a/0", Reading(702.0, running=1))
     assert book.both("a/0", 702.0, 12)[1] == 0
 
 
-def test_what_an_engine_has_not_told_of_yet() -> None:
+def test_an_engine_that_ever_told_is_one() -> None:
     book = Readings(stale=2.0)
-    assert book.since("a", 0.0, 5) == 0
-    book.report("a", Reading(9.0, running=8, own=3))
-    assert book.since("a", 9.0, 5) == 0  # nothing ever waited there
-    book.report("a", Reading(9.0, running=8, waiting=1))
-    book.report("a", Reading(10.0, running=3, own=3))
-    assert [book.since("a", at, 4) for at in (11.0, 12.5)] == [1, 4]
+    assert not book.told("a")
+    book.report("a", Reading(9.0, kv=0.5))
+    assert book.told("a")
+    book.forget(frozenset())
+    assert not book.told("a")
 
 
 @pytest.mark.parametrize("reading", [Reading(0), Reading(0, running=9), Reading(0, waiting=9)])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import inf
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -146,3 +148,19 @@ def test_the_first_that_is_well_again_has_its_place_s_others_tried() -> None:
     assert found == {
         "a/1": Standing.GOOD, "a/2": Standing.TRIAL, "ab/1": Standing.MARKED, "b": Standing.MARKED,
     }  # fmt: skip
+
+
+def test_who_comes_back_is_let_prove_itself_before_it_is_given_more() -> None:
+    book = HealthBook(SETTINGS)
+    assert book.window("a", 0.0) == inf
+    book.observe("a", Sign.DEAD, 0.0)
+    assert book.window("a", 5.0) == 1
+    windows = []
+    for at in (5.0, 5.2, 5.2, 5.4):
+        book.observe("a", Sign.OK, at)
+        windows.append(book.window("a", at))
+    assert windows == [2, 3, 4, 5]
+    assert book.window("a", 5.0 + SETTINGS.ramp) == inf
+    book.observe("a", Sign.DEAD, 12.0)
+    book.observe("a", Sign.OK, 30.0)
+    assert book.window("a", 30.0) == 2

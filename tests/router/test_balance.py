@@ -135,6 +135,30 @@ async def test_a_marked_replica_comes_last_and_a_full_one_before_it(tmp_path: Pa
             one.close()
 
 
+async def test_a_replica_that_comes_back_is_given_more_as_it_proves_itself(tmp_path: Path) -> None:
+    async with scripted(tmp_path, well) as world:
+        keys = crowd(world, "fra1", 2)
+        live = world.router.live
+        past = live.loop_time() - 60
+        for key in keys:
+            live.health.observe(key, Sign.DEAD, past)
+            live.readings.report(key, Reading(past))
+        room = []
+        for _ in range(3):
+            entered = []
+            while not live.balance.condition("fra1").full:
+                held = live.balance.reserve("fra1", 100, prompt=50)
+                assert held is not None
+                entered.append(held)
+            room.append(len(entered))
+            for one in entered:
+                live.health.observe(one.key, Sign.OK, live.loop_time())
+                one.opened(live.loop_time())
+        assert room == [2, 4, 8]
+        live.readings.forget(frozenset())
+        assert not live.balance.condition("fra1").full  # what tells nothing has no such bound
+
+
 async def test_an_endpoint_without_replicas_can_not_be_asked(tmp_path: Path) -> None:
     async with scripted(tmp_path, well) as world:
         crowd(world, "fra1", 0)

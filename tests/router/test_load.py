@@ -29,11 +29,15 @@ def test_a_prompt_is_work_until_its_answer_begins() -> None:
     one.opened(4.0)
     assert load.work("a", 3.0, 0.0) == 400
     assert load.tokens("a") == 1400
+    assert (load.berth("a").unopened, load.mean) == (1, 700)
+    load.enter("a", 7).close()  # without a prompt there is nothing to begin
+    assert load.berth("a").unopened == 1
     other.opened(4.0)
     assert told == [(600, 2.0), (1000, 2.0)]
     one.close()
     other.close()
     assert (load.work("a", 5.0, 0.0), load.keys) == (0, ())
+    assert (load.berth("a").unopened, load.mean) == (0, 0)
 
 
 def test_work_shrinks_at_the_engine_s_rate() -> None:
@@ -51,5 +55,6 @@ def test_a_request_that_ends_unopened_leaves_no_work() -> None:
     kept = load.enter("a", 10, 5, 1.0)
     load.enter("a", 1000, 900, 1.0).close()
     assert load.work("a", 1.0, 0.0) == 5
+    assert load.berth("a").unopened == 1
     kept.close()
     assert told == []
