@@ -37,7 +37,7 @@ def _describe(draft: Draft, sku: str, region: Region) -> None:
         draft.process_unknown(f"`source: {region.id}` is not a region of Azure")
     elif region.partition.name != "azure" and sku not in _IN_REGION:
         draft.process_unknown(f"where SKU `{sku}` processes in `{region.partition.name}`")
-    elif draft.endpoint.model.startswith("claude"):
+    elif "claude" in draft.endpoint.model.casefold() or draft.setting("hosting"):
         _claude(draft, sku, region)
     else:
         offered(draft, "azure", _zone(sku, region), region)

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from regions.facts import BedrockFacts
+from regions.footprints.bedrock_kept import kept
 from regions.footprints.draft import DECLARED, Draft, Vendor
 from regions.footprints.own import hosts, is_loopback
 from regions.places import Elsewhere, PlaceSet, Region
@@ -57,6 +58,7 @@ _ARN_FORMS = {
     "default-prompt-router": Form.ROUTER,
     "provisioned-model": Form.PROVISIONED,
 }
+_PROFILES = (Form.GEOGRAPHIC, Form.GLOBAL)
 
 
 def read_identifier(model: str, facts: BedrockFacts) -> Identifier:
@@ -67,11 +69,13 @@ def read_identifier(model: str, facts: BedrockFacts) -> Identifier:
     if len(fields) < _ARN_FIELDS or fields[2] != "bedrock":
         return Identifier(Form.UNKNOWN, model, reason=f"`{model}` is not an ARN of Bedrock")
     kind, _, name = fields[5].partition("/")
-    if kind == "inference-profile":
-        inner = _read_id(name, facts)
+    inner = _read_id(name, facts)
+    if kind == "inference-profile" and inner.form is not Form.BARE:
         return Identifier(inner.form, name, fields[1], fields[3], inner.reason)
     form = _ARN_FORMS.get(kind, Form.UNKNOWN)
-    reason = "" if form is not Form.UNKNOWN else f"where `{kind}` ARNs run"
+    if form is Form.MODEL_ARN and inner.form in _PROFILES:
+        form = Form.UNKNOWN
+    reason = "" if form is not Form.UNKNOWN else f"where `{kind}` ARNs of `{name}` run"
     return Identifier(form, name or model, fields[1], fields[3], reason)
 
 
@@ -275,12 +279,21 @@ def _resolved_arn(draft: Draft, arn: str) -> None:
         draft.process_unknown(f"the model ARN behind `{arn}` in `resolves_to`")
         return
     if member.region:
-        region = draft.region(f"aws:{member.region}")
-        places = None if region is None else draft.catalog.atlas.place(region.id)
+        places = _region_of(draft, member.partition, member.region)
     else:
         places = _elsewhere_of(draft, member.partition)
     if places is not None:
         draft.processed_in(places, f"`resolves_to` lists {arn}", DECLARED)
+
+
+def _region_of(draft: Draft, partition: str, code: str) -> PlaceSet | None:
+    region = draft.region(f"aws:{code}")
+    if region is None:
+        return None
+    if region.partition.name != partition:
+        draft.process_unknown(f"region `{code}` in partition `{partition}`: it is another's")
+        return None
+    return draft.catalog.atlas.place(region.id)
 
 
 def _elsewhere_of(draft: Draft, partition: str) -> PlaceSet | None:
@@ -300,6 +313,8 @@ def _guardrail(draft: Draft, source: Region) -> None:
     if guardrail is None and profile_id is None:
         return
     facts = draft.catalog.bedrock
+    for named in (guardrail, profile_id):
+        _guardrail_fits(draft, named or "", source)
     if profile_id is None:
         draft.process_unknown(
             "`guardrail_profile`: the guardrail's crossRegionConfig, or `none` when it has none"
@@ -319,6 +334,15 @@ def _guardrail(draft: Draft, source: Region) -> None:
             _destinations(draft, route, f"guardrail profile {name}", profile.source)
 
 
+def _guardrail_fits(draft: Draft, named: str, source: Region) -> None:
+    """A guardrail, or its profile, named by the ARN of another region is not evaluated here."""
+    fields = named.split(":", 5)
+    if fields[0] == "arn" and fields[1:4] != [source.partition.name, "bedrock", source.code]:
+        draft.process_unknown(
+            f"where `{named}` is evaluated: it is not of the endpoint's source `{source.code}`"
+        )
+
+
 def _host_fits(draft: Draft, source: Region) -> None:
     """A URL that names another region than `source` is called there, not here."""
     for host in hosts(draft.endpoint.urls):
@@ -334,30 +358,7 @@ def _finish(draft: Draft, source: Region) -> None:
     open_ended = any(isinstance(atom, Elsewhere) for atom in places)
     here = places.countries | {source.country}
     draft.operated_by(source.partition.name, here, open_ended)
-    _retention(draft, places, source)
-
-
-def _retention(draft: Draft, places: PlaceSet, source: Region) -> None:
-    """Retention is a function of mode, model, source and destinations; see the sources.
-
-    In the modes that may keep something it depends on the model whether anything is kept; the
-    places are those it could be kept in.
-    """
-    mode, facts = draft.setting("retention_mode"), draft.catalog.bedrock
-    if mode == "none":
-        statement = "retention mode `none`: nothing is kept; models that must keep refuse to run"
-        draft.retains_nothing(statement, facts.sources["retention_none"], facts.checked_on)
-    elif mode in ("default", "aws_review"):
-        kept = places | draft.catalog.atlas.place(source.id)
-        statement = f"retention mode `{mode}`: what is kept lies in source or destination"
-        draft.retained_in(kept, statement, facts.sources["retention_kept"], facts.checked_on)
-    elif mode in ("provider_data_share", "inherit"):
-        what = f"what `{draft.endpoint.model}` keeps in retention mode `{mode}`, and where"
-        draft.retain_unknown(f"{what}; set the account's mode to `none`")
-    elif mode is not None:
-        draft.retain_unknown(f"retention mode `{mode}`: use none, default or aws_review")
-    elif draft.endpoint.retain is None:
-        draft.retain_unknown("`retention_mode` of the account in the source region, as `none`")
+    kept(draft, places, source)
 
 
 _SETTINGS = {

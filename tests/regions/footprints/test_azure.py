@@ -37,6 +37,13 @@ def test_the_sku_decides(
     assert ask(catalog, now, source, sku=sku).process.ids == places
 
 
+@pytest.mark.parametrize("model", ["Claude-Opus-4-6", "anthropic/claude-opus-4-6", "CLAUDE"])
+def test_claude_is_claude_in_every_spelling(catalog: Catalog, now: float, model: str) -> None:
+    assert not ask(catalog, now, "swedencentral", model, sku="Standard").process.is_known
+    hosted = ask(catalog, now, "eastus", model, sku="DataZoneStandard", hosting="anthropic")
+    assert "elsewhere:anthropic" in hosted.process.ids
+
+
 def test_the_eu_zone_is_microsofts_own(catalog: Catalog, now: float) -> None:
     found = ask(catalog, now, "northeurope", sku="DataZoneStandard")
     assert found.process.countries == {"CH", "DE", "ES", "FR", "IT", "NL", "NO", "PL", "SE"}

@@ -130,17 +130,25 @@ def test_mantle_stays_in_its_region_and_knows_no_profiles(ask: Ask) -> None:
     assert not ask(f"eu.{SONNET}", "eu-west-1", "bedrock-mantle").process.is_known
 
 
-def test_retention_follows_the_declared_mode(ask: Ask, catalog: Catalog) -> None:
-    assert ask(f"eu.{SONNET}", "eu-central-1", retention_mode="none").retain.is_nothing
-    review = ask(f"eu.{SONNET}", "eu-central-1", retention_mode="aws_review")
-    assert set(review.retain.places(catalog.atlas).ids) == SIX
-    default = ask("us.openai.gpt-5.4", "us-west-1", retention_mode="default")
-    assert set(default.retain.places(catalog.atlas).ids) == places(default) | {"aws:us-west-1"}
-    for mode in ("provider_data_share", "inherit", "typo"):
-        assert not ask(SONNET, "eu-west-2", retention_mode=mode).retain.is_known
-    silent = ask(SONNET, "eu-west-2")
-    assert not silent.retain.is_known
-    assert any("`retention_mode`" in m for m in silent.missing)
+@pytest.mark.parametrize(
+    "named",
+    [
+        "arn:aws:bedrock:us-east-1:1:guardrail/g:1",
+        "arn:aws-us-gov:bedrock:eu-west-1:1:guardrail/g:1",
+    ],
+)
+def test_a_guardrail_of_another_region_is_evaluated_nobody_knows_where(
+    ask: Ask, named: str
+) -> None:
+    away = ask(SONNET, "eu-west-1", guardrail=named, guardrail_profile="none")
+    assert any("is evaluated" in one for one in away.missing)
+    here = ask(
+        SONNET,
+        "eu-west-1",
+        guardrail="arn:aws:bedrock:eu-west-1:1:guardrail/g:1",
+        guardrail_profile="none",
+    )
+    assert here.process.ids == ("aws:eu-west-1",)
 
 
 def test_operators_follow_partition_and_country(ask: Ask) -> None:
