@@ -34,17 +34,21 @@ class Heads:
     What it holds of a client's key it holds as long as uvicorn's own list of headers does.
     """
 
-    __slots__ = ("_after", "_before", "_digits", "_head", "_left", "_place")
+    __slots__ = ("_after", "_before", "_digits", "_head", "_left", "_place", "_seen")
 
     def __init__(self) -> None:
         self._before = self._after = self._digits = b""
         self._place = 0
         self._head: RequestHead | None = None
         self._left = PATIENCE
+        self._seen: tuple[bytes, RequestHead] | None = None
 
     def again(self, data: bytes) -> tuple[RequestHead, int, int] | None:
         """What `data` begins with, if it is known: the head, where its body begins, and how long
         that is."""
+        if self._seen is not None:
+            seen, self._seen = self._seen, None
+            self._study(*seen)
         known, before = self._head, self._before
         if known is None or not data.startswith(before):
             return None
@@ -61,14 +65,20 @@ class Heads:
         return known, end + len(self._after), int(digits)
 
     def learn(self, data: bytes, head: RequestHead) -> None:
-        """Keep the head of a request with which `data` begins, as the parser read it."""
-        self._head = None
-        names = [name for name, _ in head.headers]
+        """Keep the head of a request with which `data` begins, as the parser read it.
+
+        It is looked into when another one comes: many connections carry but one.
+        """
         end = data.find(_END)
-        if not 0 < end <= LONGEST or not self._left or not _FRAMING.isdisjoint(names):
+        kept = self._left and 0 < end <= LONGEST
+        self._seen = (data[: end + len(_END)], head) if kept else None
+        self._head = None
+
+    def _study(self, data: bytes, head: RequestHead) -> None:
+        names, lower = [name for name, _ in head.headers], data.lower()
+        if not _FRAMING.isdisjoint(names) or names.count(_LENGTH) != 1:
             return
-        lower = data[:end].lower()
-        if names.count(_LENGTH) != 1 or lower.count(_NAMED) != 1:
+        if lower.count(_NAMED) != 1:
             return
         self._left -= 1
         place, at = names.index(_LENGTH), lower.find(_NAMED) + len(_NAMED)
@@ -77,12 +87,12 @@ class Heads:
         after = at + len(digits)
         if not digits.isdigit() or data[at:after] != digits or data[after : after + 2] != _LINE:
             return
-        self._before, self._after = data[:at], data[after : end + len(_END)]
+        self._before, self._after = data[:at], data[after:]
         self._digits, self._place, self._head = digits, place, head
 
     def forget(self) -> None:
         """Something else came."""
-        self._head = None
+        self._head = self._seen = None
 
 
 class Recalling(Door):

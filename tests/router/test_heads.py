@@ -205,6 +205,7 @@ def test_a_client_whose_heads_all_differ_is_given_up() -> None:
     for number in range(PATIENCE):
         data = ask(b"x").replace(b"X-B: 2", b"X-B: 7%d" % number)
         heads.learn(data, RequestHead("POST", "/v1/x", b"", [(b"content-length", b"1")]))
+        assert heads.again(ask(b"x")) is None
     assert not learned(2)
 
 
