@@ -138,7 +138,7 @@ async def test_what_is_kept_is_hashes_and_qualities(
     assert (found.shadow.small, found.shadow.large) == qualities
     assert (found.model, found.weak, found.strong) == ("two", "tiny", "tiny")
     assert found.shadow.language == "latin"
-    assert found.features["pairs"]
+    assert found.features["stem"]
     text = path.read_text().lower()
     assert not any(word in text for word in ("canary", "capital", "france", "paris", "london"))
     assert path.stat().st_mode & 0o077 == 0
