@@ -1,9 +1,7 @@
 """A replica dies, a region dies and comes back, under load over real sockets.
 
 As many requests at once as there are clients, each asking again when it is answered; the rates
-that came of it are printed. 500 requests a second are beyond one process that is fleet, router
-and clients at once: at that rate regions are lost in virtual time, in
-`tests/router/simulator/test_play.py`.
+that came of it are printed. A steady rate, 500 a second if the machine can, is `steady.py`'s.
 """
 
 from __future__ import annotations
