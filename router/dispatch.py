@@ -347,9 +347,7 @@ class Dispatcher:
         except AttemptFailed as error:
             failure = None if reader is None else reader.failure
             if isinstance(error, StreamFailed) and failure is not None:
-                told = Told(failure, error.fate)  # an error inside keeps the provider's meaning
-                told.call_id = call_id
-                raise told from error
+                raise _told(failure, error.fate, call_id) from error
             error.call_id = call_id
             raise
 
@@ -377,9 +375,20 @@ class Dispatcher:
                 retried_unknown=one.fate is Fate.UNKNOWN,
             )
         )
-        run.failures.append(one)
-        if one.clients is not None:
+        if one.clients is None:
+            run.failures.append(one)
+            return
+        try:
             raise one.clients
+        finally:
+            del one  # it holds the error, which holds this frame
+
+
+def _told(failure: Failure, fate: Fate, call_id: str | None) -> Told:
+    """An error inside an answer keeps the provider's meaning."""
+    told = Told(failure, fate)
+    told.call_id = call_id
+    return told
 
 
 def give_up(found: Dispatched) -> None:

@@ -172,8 +172,7 @@ class Pipeline:
         ranked = await steps.rank(filtered)
         if steps.outdated(admitted):
             return None  # a policy came while it waited
-        plan = steps.fulfil(ranked, turn)
-        return await self._committed(await steps.commit(plan))
+        return await self._committed(await steps.commit(steps.fulfil(ranked, turn)))
 
     async def _committed(self, committed: Committed[Plan]) -> Observed | None:
         """From here on every way out settles the decision."""
@@ -197,4 +196,5 @@ class Pipeline:
             raise
         finally:
             observed = steps.settle(committed, dispatched, how, tried)
+            del how  # an error holds this frame, and all that the request had
         return observed

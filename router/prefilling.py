@@ -174,13 +174,10 @@ class Prefills:
     async def _once(
         self, run: Run, half: Candidacy, held: Held, by: Attempting
     ) -> Dispatched | None:
-        before = len(run.failures)
         try:
             found = await by.attempt(run, half, held.key, held, keeping(ask_of(run.committed)))
         except RequestError:
-            # What is the request's own fault the endpoint says itself, of the whole request.
-            del run.failures[before:]
-            return None
+            return None  # what is its own fault the endpoint says itself, of the whole request
         else:
             if found is not None:
                 run.attempts[-1] = replace(run.attempts[-1], result=PREFILLED)

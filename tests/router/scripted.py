@@ -49,7 +49,10 @@ class Reply:
             return b""
         piece = self._chunks.pop(0)
         if isinstance(piece, Exception):
-            raise piece
+            try:
+                raise piece
+            finally:
+                del piece  # it holds this frame
         return piece
 
     def abort(self) -> None:
@@ -131,7 +134,10 @@ class ScriptedTransport:
         await asyncio.sleep(0)
         made = self._script(request.origin.host, number)
         if isinstance(made, Exception):
-            raise made
+            try:
+                raise made
+            finally:
+                del made  # it holds this frame
         self.replies.append(made)
         return made
 

@@ -9,10 +9,14 @@ from pathlib import Path
 
 import pytest
 
+from router import types
 from router.audit.layout import Folder
 from router.audit.reading import LogReader, Shown
-from router.transport.messages import Fate, GarbledAnswer
+from router.errors import RequestError
+from router.running import Run
+from router.transport.messages import AttemptFailed, Fate, GarbledAnswer
 from router.vetoes import Vetoes
+from tests.garbage import let_go
 from tests.router.crowd import crowd
 from tests.router.scripted import (
     DONE,
@@ -266,3 +270,33 @@ async def test_a_place_that_is_gone_leaves_attempts_for_the_next(tmp_path: Path)
         assert (done.status, done.sent["x-domicile-endpoint"]) == (200, "par1")
         assert [one.origin.host for one in world.transport.sent][:2] != ["par1", "par1"]
         assert len(world.transport.sent) == 3
+
+
+BROKEN = event(content="a") + b"data: {\n\n"
+TOLD = b'{"error":{"message":"no","type":"server_error","code":500}}'
+
+
+@pytest.mark.parametrize("streams", [False, True])
+@pytest.mark.parametrize(
+    "made",
+    [
+        refused,
+        silent,
+        lambda: failure(500),
+        lambda: failure(400),
+        lambda: Reply(200, JSON, [b"no json"]),
+        lambda: Reply(200, JSON, [TOLD]),
+        lambda: stream(b"data: " + TOLD + b"\n\n"),
+        lambda: stream(BROKEN, lost()),
+    ],
+)
+async def test_a_request_that_failed_is_kept_by_nothing(
+    tmp_path: Path, made: Callable[[], Reply | Exception], streams: bool
+) -> None:
+    """An error holds the frames that it came through: what they keep of it would keep all that the
+    request had, its body too, until the collector of cycles came by."""
+    kinds = (RequestError, AttemptFailed, Run, types.Plan)
+    async with scripted(tmp_path, everybody(made)) as world, let_go(*kinds):
+        for _ in range(2):
+            await world.ask(stream=streams)
+        world.transport.replies.clear()
