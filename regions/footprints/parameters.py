@@ -232,8 +232,8 @@ class _Look:
             self._not_known(_below(path, name), given)
 
     def _moved(self, mover: str, rule: Rule, given: object) -> None:
-        if not given or given == rule.unless:
-            return
+        if not (given or isinstance(given, dict)) or given == rule.unless:
+            return  # an empty object turns on what it has no options for: `web_search_options: {}`
         self.movers.add(mover)
         # What is only stored stays in place; but an id that is a link is fetched as one.
         if mover in STORING and _holds_url(given):

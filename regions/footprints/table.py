@@ -4,7 +4,8 @@ One YAML file a surface, in `regions/footprints/parameters/`. A file describes t
 nodes. Each key of a node is
 
 - `neutral`: no bytes move because of it, whatever it holds; not looked into;
-- `moving`: a value that says something (not null, false or empty) has the named mover;
+- `moving`: a value that says something (an object, if only `{}`; else not null, false or empty)
+  has the named mover;
 - `links`: as moving, unless the value is a `data:` URL, which carries its bytes with it;
 - `carried`: bytes in the request itself: nothing moves, unless a URL stands where they belong;
 - `places`: a place parameter: its value is kept, to be compared with the endpoint's own;
