@@ -15,6 +15,9 @@ from router.state.shared import Scripts, SharedLedger
 from router.state.shared_answers import SharedAnswers
 
 CONNECT = 1.0
+CONNECTIONS = 16
+"""To one Redis. More requests at once wait for one of them: the client's own pool would refuse
+them, which looks like a Redis that is gone, and would keep as many as were ever needed at once."""
 CLUSTER = "redis+cluster://"
 """Scheme of a cluster's URL: any of its nodes."""
 
@@ -63,16 +66,21 @@ def open_answers(
 def _redis(state: StateSection, environment: Mapping[str, str], base: Path) -> Scripts:
     url = resolve(state.redis, environment, base).decode("utf-8", "replace")
     try:
-        return _client(url)
+        return to_redis(url)
     except ValueError:
         raise ConfigError("`state.redis` leads to no redis:// or rediss:// URL") from None
 
 
-def _client(url: str) -> Scripts:
-    from redis.asyncio import Redis, RedisCluster  # most routers need none of it to start
+def to_redis(url: str) -> Scripts:
+    """A client of the server, or the cluster, at a URL; ValueError for one that is no such URL."""
+    # most routers need none of it to start
+    from redis.asyncio import BlockingConnectionPool, Redis, RedisCluster
 
     if url.startswith(CLUSTER):
         node = url.replace(CLUSTER, "redis://", 1)
         return cast("Scripts", RedisCluster.from_url(node, socket_connect_timeout=CONNECT))
     # redis-py types its commands for both kinds of client at once; see `Scripts`.
-    return cast("Scripts", Redis.from_url(url, socket_connect_timeout=CONNECT))
+    pool = BlockingConnectionPool.from_url(
+        url, max_connections=CONNECTIONS, timeout=CONNECT, socket_connect_timeout=CONNECT
+    )
+    return cast("Scripts", Redis.from_pool(pool))

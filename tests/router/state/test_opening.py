@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import subprocess
 import sys
 from pathlib import Path
+from typing import cast
 
 import pytest
+from redis.asyncio import Redis
 
 from router.config import Config, ConfigError, load
+from router.state.ledger import Full, Seats
 from router.state.memory import MemoryLedger
-from router.state.opening import open_ledger
-from router.state.shared import SharedLedger
+from router.state.opening import CONNECTIONS, open_ledger, to_redis
+from router.state.shared import Scripts, SharedLedger
 
 BASE = """\
 version: 1
@@ -43,6 +47,21 @@ def test_redis_by_reference(tmp_path: Path, url: str) -> None:
 def test_a_wrong_reference(tmp_path: Path, environment: dict[str, str]) -> None:
     with pytest.raises(ConfigError):
         open_ledger(config(tmp_path, BASE + STATE), environment, tmp_path, lambda: 0.0)
+
+
+async def test_a_crowd_is_counted_in_redis_over_few_connections(
+    tmp_path: Path, requires_redis: str
+) -> None:
+    client = cast("Redis", to_redis(f"{requires_redis}?client_name={tmp_path.name}"))
+    ledger = SharedLedger(cast("Scripts", client), lambda: 0.0, 0.25, timeout=10)
+    seats = (Seats("concurrency", f"{tmp_path.name}/key", 400),)
+    await asyncio.gather(*(ledger.take((), seats, f"lease-{number}") for number in range(400)))
+    with pytest.raises(Full):  # counted alone, a quarter of the limit would have been full
+        await ledger.take((), seats, "one more")
+    assert not ledger.degraded
+    clients = await client.client_list()
+    await client.aclose()
+    assert 0 < sum(one["name"] == tmp_path.name for one in clients) <= CONNECTIONS
 
 
 def test_a_router_that_counts_alone_does_not_load_redis() -> None:
