@@ -21,7 +21,7 @@ from redis.exceptions import RedisError
 
 from router.server import bind
 from router.state.ledger import Bucket, Full, Seats, Take
-from router.state.opening import _client
+from router.state.opening import to_redis
 from router.state.shared import Scripts, SharedLedger
 from router.transport.messages import OutboundRequest, OutboundResponse, Timeouts
 from tests.cases.built import BASELINE, Files, built, outcomes
@@ -124,7 +124,7 @@ def until(condition: Callable[[], bool], within: float = 20.0) -> None:
 
 
 async def test_limits_04_a_decision_is_one_script_on_a_cluster_too(cluster: int) -> None:
-    client = cast("AsyncCluster", _client(f"redis+cluster://127.0.0.1:{cluster}"))
+    client = cast("AsyncCluster", to_redis(f"redis+cluster://127.0.0.1:{cluster}"))
     ledger = SharedLedger(cast("Scripts", client), time.monotonic, 0.5, timeout=5.0)
     for number in range(30):  # tenants all over the slots
         keys = f"tenant-{number}"
@@ -145,7 +145,7 @@ async def test_limits_04_a_decision_is_one_script_on_a_cluster_too(cluster: int)
 
 
 async def test_limits_06_without_redis_each_replica_allows_its_stated_share() -> None:
-    gone = cast("AsyncRedis", _client("redis://127.0.0.1:1"))
+    gone = cast("AsyncRedis", to_redis("redis://127.0.0.1:1"))
     replicas = [
         SharedLedger(cast("Scripts", gone), time.monotonic, 0.5, timeout=0.5) for _ in range(2)
     ]
@@ -173,7 +173,7 @@ async def test_limits_07_a_redis_that_never_answers_costs_one_timeout_and_is_tol
 
     server = await asyncio.start_server(mute, "127.0.0.1", 0)
     port = server.sockets[0].getsockname()[1]
-    client = cast("AsyncRedis", _client(f"redis://127.0.0.1:{port}"))
+    client = cast("AsyncRedis", to_redis(f"redis://127.0.0.1:{port}"))
     ledger = SharedLedger(cast("Scripts", client), lambda: 0.0, 0.5, timeout=0.025)
     for number in range(200):
         await ledger.take([Take(replace(TOKENS, limit=10_000), 1)], [], str(number))
