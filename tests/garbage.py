@@ -10,16 +10,25 @@ from contextlib import asynccontextmanager
 
 @asynccontextmanager
 async def let_go(*kinds: type) -> AsyncIterator[None]:
-    """Nothing of these kinds is left soon after the block, and the collector did not run."""
+    """Nothing of these kinds that the block made is left soon after, and no collector ran.
+
+    What was there before does not count: parameters of other tests are of such kinds too.
+    """
     gc.collect()
     gc.disable()
+    before = [one for one in gc.get_objects() if isinstance(one, kinds)]
+    known = {id(one) for one in before}
+
+    def left() -> list[object]:
+        found = gc.get_objects()
+        return [one for one in found if isinstance(one, kinds) and id(one) not in known]
+
     try:
         yield
         for wait in (0.02, 0.05, 0.2, 1.0, 3.0):
             await asyncio.sleep(wait)
-            if not any(isinstance(one, kinds) for one in gc.get_objects()):
+            if not (kept := left()):
                 return
-        left = [one for one in gc.get_objects() if isinstance(one, kinds)]
-        raise AssertionError(f"{len(left)} are kept, the first by {gc.get_referrers(left[0])}")
+        raise AssertionError(f"{len(kept)} are kept, the first by {gc.get_referrers(kept[0])}")
     finally:
         gc.enable()
