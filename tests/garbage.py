@@ -18,6 +18,7 @@ async def let_go(*kinds: type) -> AsyncIterator[None]:
     gc.disable()
     before = [one for one in gc.get_objects() if isinstance(one, kinds)]
     known = {id(one) for one in before}
+    kept: list[object] = []
 
     def left() -> list[object]:
         found = gc.get_objects()
@@ -27,7 +28,8 @@ async def let_go(*kinds: type) -> AsyncIterator[None]:
         yield
         for wait in (0.02, 0.05, 0.2, 1.0, 3.0):
             await asyncio.sleep(wait)
-            if not (kept := left()):
+            kept = left()
+            if not kept:
                 return
         raise AssertionError(f"{len(kept)} are kept, the first by {gc.get_referrers(kept[0])}")
     finally:
