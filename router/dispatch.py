@@ -319,11 +319,8 @@ class Dispatcher:
         plan, endpoint = run.plan, candidacy.endpoint
         arrival = run.arrival
         snapshot, now = arrival.snapshot, self.wall_time()
-        provider, target = (
-            snapshot.providers[endpoint.kind],
-            snapshot.targets[endpoint.name][replica],
-        )
-        target = self.roles.filled(endpoint, target, now)
+        provider = snapshot.providers[endpoint.kind]
+        target = self.roles.filled(endpoint, snapshot.targets[endpoint.name][replica], now)
         request = provider.encode(ask, endpoint, target, now)
         timeouts = timeouts_of(plan)
         sent_at = self.loop_time()

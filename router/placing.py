@@ -21,6 +21,7 @@ from router.types import Candidacy
 from router.waiting import Ticket, WaitingRoom
 
 Order = tuple[Candidacy, ...]
+"""Endpoints as they are to be asked, the first choice first."""
 
 
 @frozen
@@ -49,7 +50,7 @@ class Wish:
 class Placed:
     """An order, and the request counted at a replica of its first endpoint."""
 
-    order: tuple[Candidacy, ...]
+    order: Order
     held: Held | None
 
     def close(self) -> None:
@@ -70,9 +71,9 @@ class Orders:
 
     def __init__(self, bound: int = BOUND) -> None:
         self._bound = bound
-        self._kept: dict[tuple[int, tuple[int, ...]], tuple[Pool, tuple[Candidacy, ...]]] = {}
+        self._kept: dict[tuple[int, tuple[int, ...]], tuple[Pool, Order]] = {}
 
-    def of(self, pool: Pool, numbers: tuple[int, ...]) -> tuple[Candidacy, ...]:
+    def of(self, pool: Pool, numbers: tuple[int, ...]) -> Order:
         """A pool's endpoints in the order of these numbers."""
         key = (id(pool), numbers)
         found = self._kept.get(key)
@@ -111,7 +112,7 @@ class Pool:
         asked = [(c.tier, c.endpoint.name, keys) for c, keys in pairs]
         self.bays = () if preferred else balance.bays(asked)
 
-    def ordered(self, turns: list[Turn]) -> tuple[tuple[Candidacy, ...], Bay]:
+    def ordered(self, turns: list[Turn]) -> tuple[Order, Bay]:
         """As `selection.order` has them when all are well, by tier, then wait; the first's bay."""
         turns.sort()
         numbers = tuple([turn[5] for turn in turns])
