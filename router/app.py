@@ -283,11 +283,6 @@ class Router:
             ended.cancel()
 
 
-def new_id(clocks: Clocks) -> str:
-    """One request id; see `Ids`, which gives many for less."""
-    return Ids(clocks.wall, clocks.entropy, 1)()
-
-
 def _steps(live: Live, transport: Transport, clocks: Clocks) -> TwelveSteps:
     config = live.snapshot.config.router
     scribe = Scribe(config.id, config.region, live.log.openings)

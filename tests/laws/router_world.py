@@ -22,12 +22,13 @@ import orjson
 from policies.model import Grant
 from policies.timed import Timed, always, ending
 from regions.places import Boundary
-from router.app import SURFACES, Clocks, Router, new_id
+from router.app import SURFACES, Clocks, Router
 from router.audit.disk import Disk
 from router.audit.errors import AuditError
 from router.audit.log import AuditLog
 from router.audit.settings import LogSettings
 from router.audit.verify import verify
+from router.ids import Ids
 from router.transport.messages import OutboundRequest, OutboundResponse, Timeouts, header
 from router.types import Arrival, Purpose
 from router.vetoes import Vetoes
@@ -297,8 +298,8 @@ def arrival(router: Router, exchange: FakeExchange, stage: Stage) -> Arrival:
     now = asyncio.get_running_loop().time()
     clocks = Clocks(lambda: stage.now, lambda: now, os.urandom)
     return Arrival(
-        exchange, new_id(clocks), live.stamp(), now, now + 20, SURFACES[0], Purpose.INTERACTIVE,
-        live.snapshot,
+        exchange, Ids(clocks.wall, clocks.entropy)(), live.stamp(), now, now + 20, SURFACES[0],
+        Purpose.INTERACTIVE, live.snapshot,
     )  # fmt: skip
 
 

@@ -22,13 +22,14 @@ from policies.model import App, Grant, Rule
 from policies.timed import always
 from regions.catalog import Catalog
 from regions.places import Boundary
-from router.app import SURFACES, Clocks, Router, new_id
+from router.app import SURFACES, Clocks, Router
 from router.audit.layout import Folder
 from router.audit.lines import Value
 from router.audit.reading import LogReader
 from router.audit.settings import LogSettings
 from router.auth import KeyRing, Principal, StoredKey
 from router.config import Peer
+from router.ids import Ids
 from router.snapshot import Snapshot
 from router.types import Arrival, Purpose
 from tests.router.audit.faultydisk import QuickDisk
@@ -152,8 +153,8 @@ async def ask(case: Case, folder: Path, *, early: bool) -> tuple[Unread, list[st
         exchange = request(case)
         now = loop.time()
         await router.pipeline.run(
-            Arrival(exchange, new_id(clocks), router.live.stamp(), now, now + 20, SURFACES[0],
-                    Purpose.INTERACTIVE, router.live.snapshot)
+            Arrival(exchange, Ids(clocks.wall, clocks.entropy)(), router.live.stamp(), now,
+                    now + 20, SURFACES[0], Purpose.INTERACTIVE, router.live.snapshot)
         )  # fmt: skip
         await router.close(0)
     return exchange, [sent.origin.host for sent in transport.sent]

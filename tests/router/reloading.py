@@ -9,9 +9,10 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
-from router.app import SURFACES, Clocks, Router, new_id
+from router.app import SURFACES, Clocks, Router
 from router.audit.layout import Folder
 from router.audit.reading import LogReader, Shown
+from router.ids import Ids
 from router.loading import log_settings
 from router.reload import Reloader, Source
 from router.reload_files import fingerprint
@@ -91,8 +92,8 @@ class World:
         live, loop = self.router.live, asyncio.get_running_loop().time()
         clocks = Clocks(lambda: self.now[0], asyncio.get_running_loop().time, os.urandom)
         arrival = Arrival(
-            exchange, new_id(clocks), live.stamp(), loop, loop + 20, SURFACES[0],
-            Purpose.INTERACTIVE, live.snapshot,
+            exchange, Ids(clocks.wall, clocks.entropy)(), live.stamp(), loop, loop + 20,
+            SURFACES[0], Purpose.INTERACTIVE, live.snapshot,
         )  # fmt: skip
         await self.router.pipeline.run(arrival)
         return exchange

@@ -10,9 +10,10 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from router.app import SURFACES, Clocks, Router, new_id
+from router.app import SURFACES, Clocks, Router
 from router.audit.settings import LogSettings
 from router.exchange import Headers, RequestHead
+from router.ids import Ids
 from router.transport.messages import (
     AnswerTimeout,
     ConnectFailed,
@@ -227,7 +228,7 @@ class Scripted:
         live, now = self.router.live, self._clocks.loop()
         arrival = Arrival(
             exchange,
-            new_id(self._clocks),
+            Ids(self._clocks.wall, self._clocks.entropy)(),
             live.stamp(),
             now,
             now + live.snapshot.config.router.limits.deadline,

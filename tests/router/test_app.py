@@ -12,11 +12,11 @@ from uuid import RFC_4122, UUID
 import httpx
 import pytest
 
-from router.app import Clocks, new_id
 from router.audit.layout import Folder
 from router.audit.openings import Opening, read
 from router.audit.verify import verify
 from router.config import Peer
+from router.ids import Ids
 from router.simulator.faults import Fault, Kind
 from tests.router.house import KEYS, House, Plan, house
 
@@ -151,10 +151,9 @@ async def test_a_frozen_endpoint_is_left_after_its_first_token_time(running: Hou
 
 def test_ids_sort_by_time_and_are_uuids() -> None:
     now = 1_800_000_000.0
-    clocks = Clocks(lambda: now, lambda: 0.0, os.urandom)
-    ids = []
+    ids, another = [], Ids(lambda: now, os.urandom)
     for _ in range(200):
-        ids.append(new_id(clocks))
+        ids.append(another())
         now += 0.002
     assert sorted(ids) == ids
     assert len(set(ids)) == 200

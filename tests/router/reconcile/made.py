@@ -22,9 +22,9 @@ from cryptography.hazmat.primitives.asymmetric.padding import PKCS1v15
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey, generate_private_key
 from cryptography.hazmat.primitives.hashes import SHA256
 
-from router.app import Clocks, new_id
 from router.audit.entry import Entry, Interned, Json
 from router.audit.layout import Folder
+from router.ids import Ids
 from router.reconcile.digests import Keys
 from router.reconcile.model import Facts
 from router.simulator.cloudtrail import Invocation, Record, records
@@ -124,7 +124,7 @@ class Traffic:
         if self.random.random() < 0.2:
             failed.append(self._failed(at))
         last = self.attempt(at + len(failed))
-        id_ = new_id(Clocks(lambda: at, lambda: at, self.random.randbytes))
+        id_ = Ids(lambda: at, self.random.randbytes, 1)()
         return Request(id_, [*failed, last])
 
     def attempt(self, at: float, made: Made | None = None) -> Asked:

@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 
-from router.app import Clocks, new_id
+from router.ids import Ids
 from router.reconcile.model import UNKNOWN_TIME, Call
 from router.reconcile.times import instant
 from router.reconcile.vllm import calls, ours
@@ -75,8 +75,7 @@ def test_names_of_requests() -> None:
 def test_every_id_that_this_router_gives_is_known_again() -> None:
     random = Random(4)
     for _ in range(500):
-        clocks = Clocks(lambda: random.uniform(0, 2**37), lambda: 0.0, random.randbytes)
-        own = new_id(clocks)
+        own = Ids(lambda: random.uniform(0, 2**37), random.randbytes, 1)()
         assert ours(f"chatcmpl-{own}") == own
         assert ours(f"cmpl-{own}-0") == own
         assert ours(f"{own}x") == ours(f"x{own}") == ours(own[:-1]) == ours(own.upper()) == ""
