@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from itertools import accumulate
 from math import inf
 from pathlib import Path
 
@@ -146,7 +147,10 @@ async def test_what_has_lapsed_stays_so_whatever_the_clock_says(tmp_path: Path) 
     receipts(world, heard)
     plans(asked, log)
     times = [trace.decision.time for trace in log.values() if trace.decision is not None]
-    assert times == sorted(times), "a log's time only grows"
+    # Of two requests under way at once the later one may be written down first, no more.
+    newest = accumulate(times, max)
+    behind = max(most - time for time, most in zip(times, newest, strict=True)) / 1_000_000
+    assert behind < DEADLINE, "a log's time goes back by no clock"
 
 
 def decided(hit: evidence.Reached, log: Mapping[str, evidence.Trace]) -> evidence.Reached:
