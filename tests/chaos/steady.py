@@ -12,7 +12,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import random
-import socket
 import sys
 import tempfile
 from collections import Counter
@@ -27,6 +26,7 @@ import uvloop
 from router.simulator.fleet import SimulatedFleet
 from router.simulator.replica import ReplicaSpec
 from router.simulator.timing import EngineSpec
+from tests.chaos.town import free_ports
 from tests.chaos.world import PATIENT, Client, Heard, Question, write
 from tests.router.supervisor.running import Running, started
 
@@ -97,18 +97,10 @@ def _specs() -> Mapping[str, ReplicaSpec]:
     return dict.fromkeys((*HOME, *NEXT, OUTSIDE), ReplicaSpec(engine=ENGINE))
 
 
-def _ports() -> tuple[int, int]:
-    doors = [socket.create_server(("127.0.0.1", 0)) for _ in range(2)]
-    found = [int(door.getsockname()[1]) for door in doors]
-    for door in doors:
-        door.close()
-    return found[0], found[1]
-
-
 async def steady(folder: Path, rate: float, seconds: float, seed: int = 0) -> Course:
     """Play it: a third of the time before, a sixth without the region, the rest after."""
     async with SimulatedFleet(_specs()) as fleet, httpx.AsyncClient(trust_env=False) as http:
-        public, admin = _ports()
+        public, admin = free_ports(2)
         write(folder, {one.name: one.url for one in fleet}, (public, admin), limits=LIMITS)
         process = await started(folder, 1)
         url, told = f"http://127.0.0.1:{public}", f"http://127.0.0.1:{admin}"
