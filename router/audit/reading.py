@@ -72,8 +72,8 @@ def named(folder: Folder, record: str) -> list[Shown]:
 
 def every(folder: Folder) -> Iterator[Shown]:
     """Every entry of every log in a folder."""
-    for log in folder.log_ids():
-        yield from LogReader(folder.log(log)).entries()
+    for log in folder.logs:
+        yield from LogReader(log).entries()
 
 
 class LogReader:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from router.audit.bodies import Body, list_in, object_in, text_in, texts_in
-from router.audit.layout import Folder
+from router.audit.layout import Folder, LogFolder
 from router.audit.reading import LogReader, Shown
 
 REQUESTS: Final = frozenset({"decision", "refusal", "misdirected"})
@@ -62,8 +62,8 @@ def rows(folder: Folder, progress: Progress = lambda _: None) -> Iterator[Row]:
 
     Raises LineInvalid at a line that can't be read.
     """
-    for log in folder.log_ids():
-        yield from joined(_entries(folder, log, progress))
+    for log in folder.logs:
+        yield from joined(_entries(log, progress))
 
 
 def size(folder: Folder) -> int:
@@ -71,9 +71,9 @@ def size(folder: Folder) -> int:
     return sum(one.path.stat().st_size for log in folder.logs for one in log.segments())
 
 
-def _entries(folder: Folder, log: str, progress: Progress) -> Iterator[Shown]:
-    reader = LogReader(folder.log(log))
-    for segment in folder.log(log).segments():
+def _entries(log: LogFolder, progress: Progress) -> Iterator[Shown]:
+    reader = LogReader(log)
+    for segment in log.segments():
         yield from reader.of(segment)
         progress(segment.path.stat().st_size)
 
