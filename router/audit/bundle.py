@@ -19,6 +19,7 @@ To accept a bundle:
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final
 
@@ -119,7 +120,7 @@ def _tenant(shown: Shown) -> Value:
 
 def read_bundle(data: bytes) -> Bundle:
     """Read a bundle without checking it. Raises ProofRefused."""
-    try:
+    with reading("bundle"):
         value = orjson.loads(data)
         if value["format"] != FORMAT:
             raise ProofRefused(f"`{value['format']}` is not {FORMAT}")
@@ -127,18 +128,21 @@ def read_bundle(data: bytes) -> Bundle:
         if value["log"] != head.origin:
             raise ProofRefused("the checkpoint is of another log")
         lines = [_read_line(item) for item in value["lines"]]
-    except (ValueError, KeyError, TypeError, AttributeError, NoteInvalid) as error:
-        raise ProofRefused(f"the bundle can't be read: {misread(error)}") from error
     return Bundle(head, lines)
 
 
-def misread(error: Exception) -> str:
-    """What is wrong with the form of a file, in words, by the error it was read with."""
-    if isinstance(error, KeyError):
-        return f"it has no `{error.args[0]}`"
-    if isinstance(error, TypeError | AttributeError):
-        return "it is JSON, but not of the form that `domicile audit` writes"
-    return str(error)
+@contextmanager
+def reading(what: str) -> Iterator[None]:
+    """Tell in words what is wrong with the form of a file. Raises ProofRefused."""
+    try:
+        yield
+    except KeyError as error:
+        raise ProofRefused(f"the {what} can't be read: it has no `{error.args[0]}`") from error
+    except (TypeError, AttributeError) as error:
+        form = "it is JSON, but not of the form that `domicile audit` writes"
+        raise ProofRefused(f"the {what} can't be read: {form}") from error
+    except (ValueError, NoteInvalid) as error:
+        raise ProofRefused(f"the {what} can't be read: {error}") from error
 
 
 def _read_line(item: Mapping[str, object]) -> ProvedLine:
@@ -219,13 +223,11 @@ def is_growth(data: bytes) -> bool:
 
 def verify_growth(data: bytes, keys: Sequence[PublicKey]) -> tuple[Checkpoint, Checkpoint]:
     """The two checkpoints that a growth proof connects. Raises ProofRefused."""
-    try:
+    with reading("growth proof"):
         value = orjson.loads(data)
         old, new = parse_checkpoint(value["old"]), parse_checkpoint(value["new"])
         proof = _steps(value["proof"])
         stated = value["format"]
-    except (ValueError, KeyError, TypeError, AttributeError, NoteInvalid) as error:
-        raise ProofRefused(f"the growth proof can't be read: {misread(error)}") from error
     if stated != GROWTH or old.origin != new.origin:
         raise ProofRefused("not a growth proof of one log")
     if old.signed_by(keys) is None or new.signed_by(keys) is None:

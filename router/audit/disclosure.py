@@ -24,7 +24,7 @@ from typing import Final
 
 import orjson
 
-from router.audit.bundle import ProofRefused, misread
+from router.audit.bundle import ProofRefused, reading
 from router.audit.layout import LogFolder
 from router.audit.lines import Value
 from router.audit.openings import (
@@ -97,7 +97,7 @@ def pseudonyms(folder: LogFolder, tenant: str, user: str) -> list[tuple[TenantKe
 
 def read_disclosure(data: bytes) -> Disclosure:
     """Read a disclosure. Raises ProofRefused."""
-    try:
+    with reading("disclosure"):
         value = orjson.loads(data)
         if value["format"] != FORMAT:
             raise ProofRefused(f"`{value['format']}` is not {FORMAT}")
@@ -106,8 +106,6 @@ def read_disclosure(data: bytes) -> Disclosure:
             (str(one["name"]), decoded(one["salt"]), str(one["value"])) for one in value["openings"]
         ]
         return Disclosure(str(value["log"]), str(value["request"]), key, openings)
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise ProofRefused(f"the disclosure can't be read: {misread(error)}") from error
 
 
 def belongs(shown: Iterable[Shown], given: Disclosure, body: bytes) -> list[Shown]:
