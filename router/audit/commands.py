@@ -4,6 +4,7 @@ Exit codes: 0 ok, 1 findings, 2 usage (UsageError).
 """
 
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -194,7 +195,8 @@ def run_verify_bundle(
 ) -> Sequence[Shown] | Grown:
     """What a file proves: entries, or growth. Raises ProofRefused (exit 1) or UsageError."""
     keys = [key if isinstance(key, PublicKey) else read_key(key) for key in public_keys]
-    data = _read(proof, bounded.LARGE).encode()
+    with _reading(proof):
+        data = bounded.read_text(proof, bounded.LARGE).encode()
     if not is_growth(data):
         return verify_bundle(data, keys)
     old, new = verify_growth(data, keys)
@@ -208,38 +210,34 @@ def _head(path: Path) -> Checkpoint:
 
 def read_anchor(path: Path) -> Anchor:
     """A checkpoint note or a JSON receipt. Raises UsageError."""
-    text = _read(path)
-    try:
+    with _reading(path):
+        text = bounded.read_text(path)
         return parse_receipt(text) if text.lstrip().startswith("{") else parse_checkpoint(text)
-    except NoteInvalid as error:
-        raise UsageError(f"`{path}`: {error}") from error
 
 
 def read_receipts(path: Path) -> list[Anchor]:
     """A file with one JSON receipt per line. Raises UsageError."""
-    try:
+    with _reading(path):
         return [parse_receipt(line) for line in bounded.lines(path) if line.strip()]
-    except OSError as error:
-        raise UsageError(f"can't read `{path}`: {error.strerror}") from error
-    except NoteInvalid as error:
-        raise UsageError(f"`{path}`: {error}") from error
 
 
 def read_key(path: Path) -> PublicKey:
     """A public key file: PEM or vkey. Raises UsageError."""
-    try:
-        return read_public_key(_read(path))
-    except NoteInvalid as error:
-        raise UsageError(f"`{path}`: {error}") from error
+    with _reading(path):
+        return read_public_key(bounded.read_text(path))
 
 
-def _read(path: Path, most: int = bounded.SMALL) -> str:
+@contextmanager
+def _reading(path: Path) -> Iterator[None]:
+    """Tell what is wrong with a file that is given. Raises UsageError."""
     try:
-        return bounded.read_text(path, most)
+        yield
     except UnicodeDecodeError as error:
         raise UsageError(f"can't read `{path}`: it is no text") from error
     except OSError as error:
         raise UsageError(f"can't read `{path}`: {error.strerror}") from error
+    except NoteInvalid as error:
+        raise UsageError(f"`{path}`: {error}") from error
 
 
 def _finding(finding: Finding) -> dict[str, object]:
