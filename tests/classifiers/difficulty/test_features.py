@@ -44,7 +44,7 @@ def test_hashes_do_not_depend_on_the_process() -> None:
     code = (
         "from classifiers.difficulty.features import extract\n"
         "from classifiers.view import PromptView\n"
-        "print((extract(PromptView.of_text('the same text')).words))"
+        "print(extract(PromptView.of_text('the same text')).words)"
     )
     printed = {
         subprocess.run(
