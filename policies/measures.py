@@ -37,13 +37,16 @@ def rate(text: object) -> tuple[int, float]:
     """Amount and seconds of `600/min`, `400k/min`, `2M/h`.
 
     Raises:
-        ValueError: another form.
+        ValueError: another form, or an amount below one, at which no request would ever fit.
     """
     found = _RATE.fullmatch(str(text).replace(" ", ""))
     if found is None:
         raise ValueError("write an amount per time, as 600/min or 400k/min")
     scale = {"": 1, "k": 1_000, "M": 1_000_000}[found.group(2)]
-    return int(_finite(found.group(1), scale)), TIMES[found.group(3)]
+    amount = int(_finite(found.group(1), scale))
+    if amount < 1:
+        raise ValueError("an amount per time is 1 or more: write 0.5/min as 30/h")
+    return amount, TIMES[found.group(3)]
 
 
 def measure(text: object, units: Mapping[str, float], example: str) -> float:

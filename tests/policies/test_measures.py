@@ -30,6 +30,9 @@ def test_an_amount_per_time() -> None:
     for text in ("600", "x/min", "600/fortnight"):
         with pytest.raises(ValueError, match="600/min"):
             rate(text)
+    for text in ("0/min", "0.5/min", "0.0009k/h"):  # a bucket of nothing has no rate to wait by
+        with pytest.raises(ValueError, match=r"1 or more: write 0\.5/min as 30/h"):
+            rate(text)
     with pytest.raises(ValueError, match="400 digits is too large"):
         rate("9" * 400 + "/min")
 
