@@ -68,12 +68,24 @@ def _redis(state: StateSection, environment: Mapping[str, str], base: Path) -> S
     try:
         return to_redis(url)
     except ValueError:
-        raise ConfigError("`state.redis` leads to no redis:// or rediss:// URL") from None
+        raise ConfigError(
+            "`state.redis` leads to no redis:// or rediss:// URL with options that exist, nor to a "
+            f"{CLUSTER} one that names a node"
+        ) from None
 
 
 def to_redis(url: str) -> Scripts:
     """A client of the server, or the cluster, at a URL; ValueError for one that is no such URL."""
     # most routers need none of it to start
+    from redis.exceptions import RedisClusterException, RedisError
+
+    try:
+        return _client(url)
+    except (TypeError, RedisError, RedisClusterException) as error:  # as an option that is none
+        raise ValueError("no URL of a Redis") from error
+
+
+def _client(url: str) -> Scripts:
     from redis.asyncio import BlockingConnectionPool, Redis, RedisCluster
 
     if url.startswith(CLUSTER):
@@ -83,4 +95,6 @@ def to_redis(url: str) -> Scripts:
     pool = BlockingConnectionPool.from_url(
         url, max_connections=CONNECTIONS, timeout=CONNECT, socket_connect_timeout=CONNECT
     )
+    # Opens none: an option that there isn't would else be told by each request, as a Redis away.
+    pool.connection_class(**pool.connection_kwargs)
     return cast("Scripts", Redis.from_pool(pool))

@@ -43,7 +43,17 @@ def test_redis_by_reference(tmp_path: Path, url: str) -> None:
     assert isinstance(found, SharedLedger)
 
 
-@pytest.mark.parametrize("environment", [{}, {"REDIS_URL": "http://h"}])
+@pytest.mark.parametrize(
+    "environment",
+    [
+        {},
+        {"REDIS_URL": "http://h"},
+        {"REDIS_URL": "redis+cluster://"},
+        {"REDIS_URL": "redis+cluster://h?bogus=1"},
+        {"REDIS_URL": "redis://u:p@h?bogus=1"},
+        {"REDIS_URL": "redis://h?protocol=9"},
+    ],
+)
 def test_a_wrong_reference(tmp_path: Path, environment: dict[str, str]) -> None:
     with pytest.raises(ConfigError):
         open_ledger(config(tmp_path, BASE + STATE), environment, tmp_path, lambda: 0.0)
