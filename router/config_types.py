@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Annotated, Final
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, field_validator
 
 from policies.measures import duration, measure
 
@@ -47,3 +47,11 @@ class Strict(BaseModel):
     """Unknown keys are errors: a setting read nowhere must not look as if it worked."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _nameable(cls, value: object) -> object:
+        texts = value if isinstance(value, list) else [value]
+        if any(isinstance(one, str) and "\0" in one for one in texts):
+            raise ValueError("a NUL character names no file and no place: take it out")
+        return value

@@ -46,6 +46,8 @@ def test_the_documented_file_loads(tmp_path: Path) -> None:
         ("deadline: 300s", "deadline: 0s", "deadline"),
         ("workers: 1", "workers: 0", "workers"),
         ("workers: 1", "wrokers: 1", "wrokers"),
+        ("dir: log", 'dir: "lo\\0g"', "`log.dir`: a NUL character"),
+        ("[baseline/*.yaml]", '["b\\0"]', "`policies.baseline`: a NUL character"),
         ("admin: 127.0.0.1:9090", "admin: here", "HOST:PORT"),
         ("admin: 127.0.0.1:9090", "admin: 127.0.0.1:99999", "HOST:PORT"),
         ("file:log.key", "hunter2", "reference"),
