@@ -12,7 +12,7 @@ import click
 from router.cli.audit_shown import usage
 from router.cli.audit_source import progress, say_released
 from router.cli.failing import failing
-from router.cli.given import writing
+from router.cli.given import apart, writing
 
 _SHAPES = ("parquet", "ocsf", "cef", "otel", "bundle")
 
@@ -44,14 +44,15 @@ def export(
 
     \b
     It holds what the log holds: keep it inside the same boundary.
-    Exit codes: 0 written, 1 FILE is there already, the log can't be read, or pyarrow is not
-      installed, 2 usage.
+    Exit codes: 0 written, 1 FILE is there already or lies in DIR, the log can't be read, or
+      pyarrow is not installed, 2 usage.
     """  # noqa: D301
     from router.audit.commands import logs_in
 
     if shape != "bundle" and log is not None:
         raise click.UsageError("`--log` is for `--format bundle`")
     logs_in(source)
+    apart(target, source)
     _refuse_existing(target, force=force)
     if shape == "bundle":
         if tenant is None:

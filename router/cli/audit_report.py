@@ -13,7 +13,7 @@ import click
 from router.cli.audit_keys import public_key
 from router.cli.audit_source import progress as bar
 from router.cli.failing import failing
-from router.cli.given import writing
+from router.cli.given import apart, writing
 from router.cli.shown import json_option, print_json
 
 if TYPE_CHECKING:
@@ -90,6 +90,8 @@ def command(  # noqa: PLR0913
     writers = [(path, _writer(path)) for path in out]
     if not writers and not as_json:
         raise click.UsageError("say what to write: `--out report.html`, or `--json`")
+    for path in out:
+        apart(path, folder)
     asked = Asked(
         Scope(read_period(period, read_zone(zone)), tenant, None, attribute),
         least,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -41,6 +42,21 @@ def writing(out: Path | None) -> Iterator[None]:
         if out is None:
             raise
         raise ConfigError(f"can't write `{out}`: {error}") from None
+
+
+def apart(out: Path, folder: Path) -> None:
+    """Keep what is made of a folder out of it: it would lie among what is proved, or be put in the
+    place of it.
+
+    Raises:
+        ConfigError: the file lies in the folder, by its own name or by that of a link.
+    """
+    from router.config import ConfigError
+
+    inside = Path(os.path.realpath(folder))
+    for place in (out, out.parent):
+        if Path(os.path.realpath(place)).is_relative_to(inside):
+            raise ConfigError(f"`{out}` lies in `{folder}`, the log itself: name a file elsewhere")
 
 
 def private_key(path: Path) -> Ed25519PrivateKey:

@@ -62,6 +62,26 @@ def test_nothing_is_written_over_unasked(
     assert Path("/dev/null").is_char_device()
 
 
+@pytest.mark.parametrize("command", ["export", "report"])
+@pytest.mark.parametrize("place", ["roster.jsonl", "new.json", "link"])
+def test_nothing_is_written_into_the_log(
+    domicile: Domicile, filled: LogBox, tmp_path: Path, command: str, place: str
+) -> None:
+    out = filled.folder / place
+    if place == "link":
+        (tmp_path / "aside").symlink_to(filled.folder)
+        out = tmp_path / "aside" / "roster.json"
+    else:
+        out = out.with_suffix(".json" if command == "report" else out.suffix)
+    before = {one: one.read_bytes() for one in filled.folder.rglob("*") if one.is_file()}
+    words: tuple[object, ...] = (out, "--format", "ocsf", "--force")
+    if command == "report":
+        words = ("--period", "2026", "--out", out)
+    ran = domicile("audit", command, filled.folder, *words)
+    assert (ran.code, "the log itself" in ran.err) == (1, True)
+    assert before == {one: one.read_bytes() for one in filled.folder.rglob("*") if one.is_file()}
+
+
 def test_an_export_that_fails_leaves_what_was_there(
     domicile: Domicile, filled: LogBox, tmp_path: Path
 ) -> None:
