@@ -177,7 +177,7 @@ class Readings:
             return foreign
         usual = self._usual[key]
         usual += _NEWEST * (foreign - usual)
-        return usual if usual >= _NEWEST else 0.0
+        return usual if usual > _NEWEST else 0.0
 
     def _learned(self, reading: Reading, place: str) -> float | None:
         """What engines of an endpoint take, as one more tells it."""

@@ -99,15 +99,6 @@ def test_what_others_had_fades_to_nothing() -> None:
     assert book.usual("a", 59.0) == 0
 
 
-def test_one_request_that_stays_is_seen_and_one_that_passes_fades() -> None:
-    book = Readings()
-    for number in range(30):
-        book.report("a", Reading(float(number), running=1 if number else 0))
-        book.report("b", Reading(float(number), running=1 if number == 1 else 0))
-    assert book.usual("a", 29.0) == pytest.approx(1, abs=0.01)
-    assert book.usual("b", 29.0) == 0
-
-
 def test_a_stale_reading_says_nothing() -> None:
     book = Readings(stale=2.0)
     book.report("a", Reading(10.0, 4, 4, own=1))
