@@ -15,7 +15,7 @@ from router.state.shared import Scripts, SharedLedger
 from router.state.shared_answers import SharedAnswers
 
 CONNECT = 1.0
-CONNECTIONS = 16
+CONNECTIONS = 12
 """To one Redis. More requests at once wait for one of them: the client's own pool would refuse
 them, which looks like a Redis that is gone, and would keep as many as were ever needed at once."""
 CLUSTER = "redis+cluster://"
