@@ -7,13 +7,14 @@ its crash points are in `writer.py`.
 One plain thread writes. The event loop alone fills and swaps buffers, so a waiter can never be
 told about an entry that was not in the batch just written. Any write error fails everyone who
 waits, and the log for good: the process restarts and recovers.
+
+An entry nobody waits for, as an outcome, begins no batch: it goes with the next that somebody waits
+for, or alone after `PATIENCE`. Else the next request would wait for two syncs, not for one.
 """
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from hashlib import sha256
-from queue import SimpleQueue
-from threading import Thread
 from typing import Final, Generic, Literal, TypeVar
 
 from router.audit.certificate import Signing
@@ -22,16 +23,19 @@ from router.audit.entry import Entry, Json, Kind
 from router.audit.errors import AuditError, LogUnavailable
 from router.audit.intake import Intake
 from router.audit.layout import DIGEST, Folder, LogFolder
-from router.audit.note import Checkpoint, Signer, parse_checkpoint
+from router.audit.note import Checkpoint, parse_checkpoint
 from router.audit.openings import Openings
 from router.audit.reading import Inclusion, LogReader, Shown
 from router.audit.receipt import Receipt
 from router.audit.recovery import Recovered, recover
 from router.audit.roster import append_roster, last_key, roster_head
 from router.audit.settings import LogHealth, LogSettings
-from router.audit.writer import Batch, Writer, Written
+from router.audit.writer import Writer, Written
+from router.audit.writing import Waiter, Writing
 
 T = TypeVar("T")
+PATIENCE: Final = 0.02
+"""Seconds for which an entry that nobody waits for is kept back at most."""
 _MINT: Final = object()
 
 
@@ -51,9 +55,6 @@ class Committed(Generic[T]):
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"a Committed is what it was made of: `{name}` can't be set")
-
-
-_Waiter = tuple[asyncio.Future[Receipt], int]
 
 
 class AuditLog:
@@ -89,18 +90,16 @@ class AuditLog:
             state,
             settings.segment_seconds,
         )
-        self._waiters: list[_Waiter] = []
-        self._publish = False
+        self._waiters: list[Waiter] = []
+        self._publish = self._scheduled = self._closed = False
         self._published = float("-inf")
         self._busy_since: float | None = None
-        self._scheduled = False
+        self._noted: float | None = None
+        self._timer: asyncio.TimerHandle | None = None
         self._failure = ""
-        self._closed = False
         self._head: Checkpoint | None = None
         self._loop = asyncio.get_running_loop()
-        self._work: SimpleQueue[tuple[Batch, Signer, list[_Waiter]] | None] = SimpleQueue()
-        self._thread = Thread(target=self._run, name="region-log", daemon=True)
-        self._thread.start()
+        self._writing = Writing(self._writer, self._done)
 
     @classmethod
     async def open(
@@ -157,11 +156,19 @@ class AuditLog:
         if self._closed:
             raise LogUnavailable(self._failure or "the log is closed")
         self._take(entry)
+        if self._noted is None:
+            self._noted = self._loop.time()
+            if self._timer is None:
+                self._timer = self._loop.call_later(PATIENCE, self._overdue)
 
     def _queue(self, entry: Entry) -> asyncio.Future[Receipt]:
         index = self._take(entry)
         future: asyncio.Future[Receipt] = self._loop.create_future()
         self._waiters.append((future, index))
+        if self._busy_since is None and not self._scheduled:
+            # Deferred by one turn, so that whoever is ready in this one shares the batch.
+            self._scheduled = True
+            self._loop.call_soon(self._swap)
         return future
 
     def _take(self, entry: Entry) -> int:
@@ -171,12 +178,7 @@ class AuditLog:
             raise LogUnavailable(self._ended())
         if self._intake.waiting_bytes > self._settings.waiting_bytes:
             raise LogUnavailable("the log is stalled: too much is waiting to be written")
-        index = self._intake.add(entry)
-        if self._busy_since is None and not self._scheduled:
-            # Deferred by one turn, so that whoever is ready in this one shares the batch.
-            self._scheduled = True
-            self._loop.call_soon(self._swap)
-        return index
+        return self._intake.add(entry)
 
     def is_open(self, request_id: str) -> bool:
         """Whether a decision of this id still waits for its outcome."""
@@ -340,8 +342,9 @@ class AuditLog:
         self._closed = True
         if self._renewing is not None:
             await asyncio.wait([self._renewing])
-        self._work.put(None)
-        await asyncio.to_thread(self._thread.join)
+        if self._timer is not None:
+            self._timer.cancel()
+        await self._writing.end()
         self._writer.close()
         self._disk.close(self._lock)
 
@@ -354,30 +357,27 @@ class AuditLog:
         return known
 
     def _swap(self) -> None:
-        self._scheduled = False
+        self._scheduled, self._noted = False, None
         if not self._intake.waiting_bytes or self._failure:
             return
         waiters, self._waiters = self._waiters, []
         batch = self._intake.take(publish=self._publish)
         self._publish = False
         self._busy_since = self._clock()
-        self._work.put((batch, self._signing.signer, waiters))
+        self._writing.put(batch, self._signing.signer, waiters)
 
-    def _run(self) -> None:
-        """The writer's thread."""
-        while (work := self._work.get()) is not None:
-            batch, signer, waiters = work
-            result: Written | BaseException
-            try:
-                result = self._writer.write(batch, signer)
-            except BaseException as error:  # noqa: BLE001  the waiters must hear of any of them
-                result = error
-            try:
-                self._loop.call_soon_threadsafe(self._done, waiters, result)
-            except RuntimeError:  # the loop is closed: nobody waits any more
-                return
+    def _overdue(self) -> None:
+        """The timer of what nobody waits for. One for many: it looks again when it is early."""
+        self._timer = None
+        if self._noted is None:
+            return
+        due = self._noted + PATIENCE
+        if due > self._loop.time():
+            self._timer = self._loop.call_at(due, self._overdue)
+        elif self._busy_since is None:
+            self._swap()
 
-    def _done(self, waiters: list[_Waiter], result: Written | BaseException) -> None:
+    def _done(self, waiters: list[Waiter], result: Written | BaseException) -> None:
         self._busy_since = None
         if isinstance(result, BaseException):
             self._fail(waiters, result)
@@ -388,9 +388,10 @@ class AuditLog:
         for future, index in waiters:
             if not future.done():
                 future.set_result(Receipt(log, index, leaves[index - first].hex(), text))
-        self._swap()
+        if self._waiters or self._timer is None:
+            self._swap()
 
-    def _fail(self, waiters: list[_Waiter], error: BaseException) -> None:
+    def _fail(self, waiters: list[Waiter], error: BaseException) -> None:
         self._failure = f"the log can't be written: {error!r}"
         everyone, self._waiters = [*waiters, *self._waiters], []
         for future, _ in everyone:
