@@ -97,7 +97,8 @@ class HttpTransport:
         connection = pool.take(now)
         if connection is None:
             connection = await pool.connect(timeouts.connect, timeouts.deadline)
-        reply = self._written(connection, head, request, timeouts)
+            now = self._now()
+        reply = self._written(connection, head, request, timeouts, now)
         try:
             await reply.head()
         except ConnectionLost as error:
@@ -107,15 +108,20 @@ class HttpTransport:
             return reply
         # Once, and on a connection that can't be stale itself.
         connection = await pool.connect(timeouts.connect, timeouts.deadline)
-        reply = self._written(connection, head, request, timeouts)
+        reply = self._written(connection, head, request, timeouts, self._now())
         await reply.head()
         return reply
 
     def _written(
-        self, connection: Connection, head: bytes, request: OutboundRequest, timeouts: Timeouts
+        self,
+        connection: Connection,
+        head: bytes,
+        request: OutboundRequest,
+        timeouts: Timeouts,
+        now: float,
     ) -> Reply:
-        """A request on its way; its answer is still to come."""
-        reply = Reply(connection, timeouts.deadline, self._now() + timeouts.first_byte, self)
+        """A request on its way at a loop time; its answer is still to come."""
+        reply = Reply(connection, timeouts.deadline, now + timeouts.first_byte, self)
         self._live.add(reply)
         connection.start(reply, head, request.body, request.method)
         return reply

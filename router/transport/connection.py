@@ -56,8 +56,7 @@ class Connection(asyncio.Protocol):
 
     def _reset(self) -> None:
         self._headers: list[tuple[bytes, bytes]] = []
-        self._head_bytes = 0
-        self._fed = 0
+        self._reason = self._trailers = self._fed = 0
         self._head_done = self._complete = self._bodiless = self._until_close = False
 
     # the pool's side
@@ -142,6 +141,8 @@ class Connection(asyncio.Protocol):
         if self._reply is None:
             self.cut()
             return
+        if not self._head_done:
+            self._fed += len(data)
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserUpgrade:
@@ -151,15 +152,9 @@ class Connection(asyncio.Protocol):
         else:
             if self._complete:
                 self._end()
-            elif not self._head_done:
-                self._after_read(len(data))
-
-    def _after_read(self, size: int) -> None:
-        # The parser keeps an unfinished header line to itself: count it here. A first read
-        # that holds a whole head and much body never comes this way.
-        self._fed += size
-        if self._fed > self._head_limit:
-            self._fail(self._too_large())
+            elif not self._head_done and self._fed > self._head_limit:
+                # The parser keeps an unfinished header line to itself: all of it counts.
+                self._fail(self._too_large())
 
     def eof_received(self) -> bool:
         """The endpoint closed its side: the end of an answer without a length, else a loss."""
@@ -192,17 +187,22 @@ class Connection(asyncio.Protocol):
 
     def on_status(self, reason: bytes) -> None:
         """Counts towards the head."""
-        self._head_bytes += len(reason)
-        if self._head_bytes > self._head_limit:
-            raise self._too_large()
+        self._reason += len(reason)
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """Collects; trailers after the body are counted and dropped."""
-        self._head_bytes += len(name) + len(value) + 4
-        if self._head_bytes > self._head_limit:
-            raise self._too_large()
         if not self._head_done:
             self._headers.append((name.lower(), value))
+            return
+        self._trailers += len(name) + len(value) + 4
+        if self._trailers > self._head_limit:
+            raise self._too_large()
+
+    def _bounded(self) -> None:
+        """Count a head that came with more bytes than a head may have."""
+        fields = sum([len(name) + len(value) + 4 for name, value in self._headers])
+        if self._reason + fields > self._head_limit:
+            raise self._too_large()
 
     def _too_large(self) -> AnswerTooLarge:
         return AnswerTooLarge(f"the answer's head is above {self._head_limit} bytes", Fate.UNKNOWN)
@@ -210,6 +210,8 @@ class Connection(asyncio.Protocol):
     def on_headers_complete(self) -> None:
         """Hand the head over, unless it is an interim one."""
         status = self._parser.get_status_code()
+        if self._fed > self._head_limit:
+            self._bounded()
         if status < 200:
             self._headers = []
             return

@@ -140,8 +140,9 @@ class Pool:
         if self._waiters and (waiter := self._next()) is not None:
             waiter.set_result(connection)
             return
+        if not self._idle:  # else the sweeper comes for an older one, and looks at all
+            self._nudge(now + self._limits.keep_alive)
         self._idle.append(connection)
-        self._nudge(now + self._limits.keep_alive)
 
     def _fresh(self, connection: Connection, now: float) -> bool:
         # A server that names its limit gets a second's margin.

@@ -245,6 +245,7 @@ class Reply(Pushing):
             self._line.cut()
 
     def _wake(self) -> None:
-        waiter = self._waiter
+        # Once: what else comes in the same read finds nobody to wake.
+        waiter, self._waiter = self._waiter, None
         if waiter is not None and not waiter.done():
             waiter.set_result(None)
