@@ -130,6 +130,22 @@ class PromptView:
         return _of_strings(body.get("input"), None)
 
 
+def tokens_of_texts(messages: list[object]) -> int | None:
+    """The tokens of a dialogue in which every message is a role and a text, and nothing else, as
+    `tokens_of_chat` counts them; `None` for any other, and for one too long to be read whole."""
+    tokens = characters = 0
+    for message in messages:
+        if type(message) is not dict or len(message) != 2:
+            return None
+        text = message.get("content")
+        if type(text) is not str or type(message.get("role")) is not str:
+            return None
+        length = len(text)
+        characters += length
+        tokens += (length + 3) // 4 if text.isascii() else _tokens(text)
+    return tokens if characters <= MAX_CHARACTERS and len(messages) <= MAX_PARTS else None
+
+
 def tokens_of_chat(body: Mapping[str, object]) -> int:
     """The tokens of `PromptView.of_chat`, counted without it where every message is one text."""
     messages = body.get("messages")

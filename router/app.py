@@ -47,13 +47,13 @@ from router.snapshot import Snapshot
 from router.state.answers import MemoryAnswers
 from router.state.ledger import Ledger
 from router.state.memory import MemoryLedger
-from router.steps import TwelveSteps, unawaited
+from router.steps import TwelveSteps
 from router.surfaces.base import Surface
 from router.surfaces.chat import ChatCompletions
 from router.surfaces.errors import send_error
 from router.transport.client import HttpTransport
 from router.transport.messages import Transport
-from router.types import Arrival, Candidacy, Plan, Purpose
+from router.types import Candidacy, Plan, Purpose, make_arrival
 from router.vetoes import VetoBoard
 from router.waiting import WaitingRoom
 from router.watch.start import Watches
@@ -195,7 +195,7 @@ class Router:
                 longest = seconds_for(said, longest)
             except RequestError as error:
                 refused = refused or error
-        arrival = Arrival(
+        arrival = make_arrival(
             exchange,
             self._ids(),
             self.live.stamp(),
@@ -351,7 +351,7 @@ def graders_of(live: Live) -> Graders:
 
     def tell(entry: Entry) -> None:
         try:
-            unawaited(live.log.record(entry))
+            live.log.note(entry)
         except AuditError:
             live.metrics.count("domicile_log_failures_total")
 

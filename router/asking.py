@@ -5,17 +5,21 @@ from __future__ import annotations
 from dataclasses import replace
 
 from router.audit.log import Committed
+from router.frozen import maker
 from router.providers.base import Ask
 from router.running import Run
 from router.transport.messages import Timeouts
 from router.types import Candidacy, Plan
+
+_ask = maker(Ask)
+_timeouts = maker(Timeouts)
 
 
 def ask_of(committed: Committed[Plan]) -> Ask:
     """The request as a provider sees it: equal for every attempt."""
     plan, receipt = committed.subject, committed.receipt
     arrival, admitted = plan.arrival, plan.admitted
-    return Ask(
+    return _ask(
         arrival.surface.name,
         plan.body,
         plan.raw,
@@ -42,4 +46,4 @@ def timeouts_of(plan: Plan) -> Timeouts:
     first = limits.first_token if asked.stream else limits.answer
     own = None if model is None else model.first_token if asked.stream else model.answer
     first = first if own is None else own
-    return Timeouts(plan.arrival.deadline, limits.connect, first)
+    return _timeouts(plan.arrival.deadline, limits.connect, first)

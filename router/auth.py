@@ -25,6 +25,7 @@ from router.errors import RequestError
 PREFIX: Final = "dom-"
 ROLES: Final = ("application", "auditor", "operator")
 MAX_KEY: Final = 512
+_BEARER: Final = b"Bearer "
 EVERY: Final = "*"
 """The tenant of a key that audits all of them."""
 
@@ -155,7 +156,7 @@ class KeyRing:
                 f"no such api key (fingerprint `{digest.hex()[:8]}`); "
                 "check the key, or ask the operator for one",
             )
-        return _unexpired(stored, now)
+        return stored.holder if stored.expires is None else _unexpired(stored, now)
 
 
 def _line(key: StoredKey) -> str:
@@ -197,7 +198,9 @@ def authenticate(
 
 def _bearer(header: Callable[[bytes], bytes | None]) -> str:
     value = header(b"authorization")
-    if value is not None:
+    if value is not None and value.startswith(_BEARER):  # as nearly all write it
+        value = value[len(_BEARER) :].strip()
+    elif value is not None:
         scheme, _, key = value.partition(b" ")
         if scheme.lower() != b"bearer":
             raise RequestError("missing_api_key", "send the api key as `authorization: Bearer KEY`")

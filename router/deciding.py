@@ -19,7 +19,15 @@ from router.errors import RequestError
 from router.misdirection import Direction, direct
 from router.pipeline import Refused
 from router.said import refusing, said_by_head, said_in_body
-from router.types import Admitted, Authenticated, Classified, Decided, Graded, Verdict
+from router.types import (
+    Admitted,
+    Authenticated,
+    Classified,
+    Decided,
+    Graded,
+    Verdict,
+    make_graded,
+)
 
 
 def elsewhere(known: Authenticated, compiled: Compiled | None = None) -> Direction | None:
@@ -116,9 +124,10 @@ def graded(found: Decided, judge: Judge | None = None) -> Graded:
     stored = admitted.arrival.stored
     if stored is not None and stored.tier is not None:
         return Graded(found, grade.pinned(model, found.decision, stored.tier), "pinned")
-    asked = grade.asked_tier(admitted.arrival.exchange.head.get(grade.HEADER))
+    said = admitted.arrival.exchange.head.get(grade.HEADER)
+    asked = None if said is None else grade.asked_tier(said)
     verdict = None if judge is None else judge(found, model, asked)
     if verdict is None:
-        return Graded(found, grade.floor(model, found.decision, asked, None), "highest")
+        return make_graded(found, grade.floor(model, found.decision, asked, None), "highest")
     floor = grade.floor(model, found.decision, asked, verdict.tier)
     return Graded(found, floor, verdict.by, verdict)

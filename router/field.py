@@ -20,7 +20,15 @@ from regions.footprints.parameters import refusals
 from regions.model import Call, Endpoint, Footprint, Tier
 from router.providers.base import Ask, Provider
 from router.snapshot import Snapshot
-from router.types import Admitted, Candidacy, Classified, Filtered, Graded, Left
+from router.types import (
+    Admitted,
+    Candidacy,
+    Classified,
+    Filtered,
+    Graded,
+    Left,
+    make_filtered,
+)
 
 BELOW: Final = "tier_below_grade"
 Need = tuple[str, str]
@@ -88,7 +96,7 @@ class Field:
         key = (id(asked), shape)
         known = self._verdicts.get(key)
         if known is not None and known.ask is asked and known.since <= now < known.until:
-            return Filtered(graded, known.eligible, known.excluded)
+            return make_filtered(graded, known.eligible, known.excluded)
         found = self._afresh(graded, model, shape)
         if len(self._verdicts) >= self._bound:
             self._verdicts.clear()

@@ -6,17 +6,25 @@ same: what was decided must not change on its way to where it is carried out.
 
 So a value is filled as an object of a plain class with the same slots, which nobody else ever
 sees, and becomes one of the frozen class before it is handed out.
+
+To call a class is itself dear: its arguments are packed and unpacked on the way to what fills the
+value. `maker` gives that, a plain function, for where every request makes one.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import MISSING, Field, dataclass, field, fields
-from typing import Any, TypeVar
+from typing import Any, Final, ParamSpec, TypeVar
 
 from typing_extensions import dataclass_transform
 
+P = ParamSpec("P")
 T = TypeVar("T")
+
+FROM: Final = "from"
+"""In a field's metadata: the path in the other fields under which its value is found once, as
+`decided.classified`. For what is asked for dozens of times by every request."""
 
 
 @dataclass_transform(frozen_default=True, field_specifiers=(field,))
@@ -28,20 +36,33 @@ def frozen(cls: type[T]) -> type[T]:
     named = fields(made)
     plain = type(cls.__name__, (), {"__slots__": tuple(one.name for one in named)})
     given = tuple(one.name for one in named if one.init)
-    made.__new__ = staticmethod(_new(made, plain, [one for one in named if one.init]))
+    made.__made__, made.__new__ = map(staticmethod, _filling(made, plain, named))
     del made.__init__
     made.__reduce__ = lambda self: (type(self), tuple(getattr(self, name) for name in given))
     found: type[T] = made
     return found
 
 
-def _new(made: type, plain: type, given: list[Field[Any]]) -> Callable[..., object]:
-    """`__new__` written out, as `dataclass` writes `__init__`."""
-    names: dict[str, object] = {"_plain": plain, "_unsaid": MISSING}
-    parameters, lines = ["_cls"], ["_self = _plain()"]
-    for one in given:
+def maker(cls: Callable[P, T]) -> Callable[P, T]:
+    """What makes the values of a frozen class: called as the class is, for two thirds of what
+    that costs."""
+    made: Callable[P, T] = cls.__made__  # type: ignore[attr-defined]
+    return made
+
+
+def _filling(
+    made: type, plain: type, named: tuple[Field[Any], ...]
+) -> tuple[Callable[..., object], Callable[..., object]]:
+    """`maker`'s function and `__new__`, written out as `dataclass` writes `__init__`."""
+    names: dict[str, object] = {"_plain": plain, "_unsaid": MISSING, "_cls": made}
+    parameters, lines = [], ["_self = _plain()"]
+    for one in named:
         value = one.name
-        if one.default is not MISSING:
+        if not one.init:
+            if FROM not in one.metadata:
+                continue
+            value = f"_self.{one.metadata[FROM]}"
+        elif one.default is not MISSING:
             names[f"_{one.name}"] = one.default
             parameters.append(f"{one.name}=_{one.name}")
         elif one.default_factory is not MISSING:
@@ -54,9 +75,10 @@ def _new(made: type, plain: type, given: list[Field[Any]]) -> Callable[..., obje
     lines.append("_self.__class__ = _cls")
     if hasattr(made, "__post_init__"):
         lines.append("_self.__post_init__()")
-    text = f"def __new__({', '.join(parameters)}):\n " + "\n ".join([*lines, "return _self"])
-    exec(text, names)  # noqa: S102 - our own field names only
-    new: Any = names["__new__"]
-    new.__qualname__ = f"{made.__qualname__}.__new__"
-    found: Callable[..., object] = new
-    return found
+    body = "\n ".join([*lines, "return _self"])
+    for name, first in (("made", []), ("__new__", ["_type"])):
+        exec(f"def {name}({', '.join(first + parameters)}):\n {body}", names)  # noqa: S102 - our own field names only
+    found: list[Any] = [names["made"], names["__new__"]]
+    for one, name in zip(found, ("made", "__new__"), strict=True):
+        one.__qualname__ = f"{made.__qualname__}.{name}"
+    return found[0], found[1]

@@ -16,6 +16,7 @@ DRAWN: Final = 64
 """Ids for which it is drawn at once: a draw is a call of the system, and lets other threads run."""
 _LETTERS: Final = "0123456789abcdefghijklmnopqrstuv"
 _LETTER: Final = _LETTERS.encode() * 8
+_PAIRS: Final = tuple(one + other for one in _LETTERS for other in _LETTERS)
 
 
 class Ids:
@@ -58,4 +59,8 @@ def _tails(raw: bytes) -> list[str]:
 def _begun(millis: int) -> str:
     """The letters of a time, and the first bits of the version."""
     bits = (millis & ((1 << 48) - 1)) << 2 | 0x7 >> 2
-    return "".join([_LETTERS[bits >> shift & 31] for shift in range(45, -1, -5)])
+    pairs = _PAIRS
+    return (
+        pairs[bits >> 40] + pairs[bits >> 30 & 1023] + pairs[bits >> 20 & 1023]
+        + pairs[bits >> 10 & 1023] + pairs[bits & 1023]
+    )  # fmt: skip

@@ -12,7 +12,7 @@ from collections.abc import Callable
 import orjson
 
 from router.frames import Decoder, Frame, StreamError, WholeDecoder
-from router.frozen import frozen
+from router.frozen import frozen, maker
 from router.transport.messages import (
     AttemptFailed,
     Fate,
@@ -99,6 +99,9 @@ class OpenedWhole:
     frame: Frame
 
 
+_whole = maker(OpenedWhole)
+
+
 async def open_stream(
     response: OutboundResponse,
     decoder: Decoder,
@@ -139,7 +142,7 @@ async def open_whole(
     except BaseException:
         response.abort()
         raise
-    return OpenedWhole(response.status, response.headers, frame)
+    return _whole(response.status, response.headers, frame)
 
 
 def _judge_whole(decode: WholeDecoder, body: bytes) -> Frame:

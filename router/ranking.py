@@ -12,7 +12,7 @@ from router.pipeline import Refused
 from router.placing import Placing, Pool, Wish
 from router.pools import Pools
 from router.selection import PreferConflict
-from router.types import Admitted, Candidacy, Filtered, Ranked
+from router.types import Admitted, Candidacy, Filtered, Ranked, make_ranked
 from router.waiting import NoRoom
 
 SESSION: Final = b"x-domicile-session"
@@ -44,7 +44,7 @@ class Ranking:
         if even is not None:
             order, held = even
             admitted.lease.hold(held, prompt + expected)
-            return Ranked(filtered, order)
+            return make_ranked(filtered, order)
         return await self._wished(filtered, pool, spare, prompt + expected)
 
     async def _wished(

@@ -11,14 +11,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from hashlib import sha256
-from math import isfinite
+from math import inf
 from operator import is_
 from typing import Final
 
 import orjson
 
 from router.alike import Alike
-from router.audit.entry import Entry, Interned, Joined, Json
+from router.audit.entry import Entry, Interned, Joined, Json, make_entry
 from router.audit.form import Filled
 from router.audit.openings import Openings, TenantKey
 from router.entry_bodies import (
@@ -95,7 +95,7 @@ class Scribe:
                 order,
                 None if user is None else written(key.pseudonym(user)),
             )
-            return Entry("decision", plan.id, at, filled)
+            return make_entry("decision", plan.id, at, filled)
         body = self._bound_to(admitted, plan.id, at, key)
         body["plan"] = order
         if halves:
@@ -119,7 +119,7 @@ class Scribe:
         bound = None if key is None or not ended.answer else key.answer(plan.id, ended.answer)
         usual = None if answered is None else self._usual(ended, answered, plan, bound)
         if usual is not None:
-            return Entry("outcome", plan.id, now, usual)
+            return make_entry("outcome", plan.id, now, usual)
         body: dict[str, Json] = {"millis": ended.millis}
         tried = [self._tried(one, plan, answered) for one in ended.attempts]
         ran = None if answered is None else self._answered(plan, answered, ended)
@@ -394,5 +394,5 @@ def _called(order: Sequence[Candidacy], one: Attempt) -> Candidacy:
 
 def _decided_at(decided: Decided) -> float:
     """When it was decided, as `audit replay` takes it; with a wrong clock, when it came."""
-    arrival = decided.classified.admitted.arrival
-    return max(arrival.at, decided.decision.now) if isfinite(decided.decision.now) else arrival.at
+    came, now = decided.classified.admitted.arrival.at, decided.decision.now
+    return now if came < now < inf else came

@@ -19,7 +19,15 @@ from router import deciding
 from router.misdirection import Direction
 from router.said import attributes_in, said_in_body
 from router.snapshot import Snapshot
-from router.types import Admitted, Authenticated, Classified, Decided, Purpose
+from router.types import (
+    Admitted,
+    Authenticated,
+    Classified,
+    Decided,
+    Purpose,
+    make_classified,
+    make_decided,
+)
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -56,19 +64,21 @@ class Memory:
         asked, surface = admitted.asked, admitted.arrival.surface
         of = self._of(admitted.snapshot)
         if suite.empty and asked.model not in admitted.snapshot.difficulty:
-            tokens = surface.tokens(admitted.body)
+            tokens = asked.texts
+            if tokens is None:
+                tokens = surface.tokens(admitted.body)
             attributes = of.attributes(admitted, NOTHING)
-            return Classified(admitted, attributes, tokens + asked.output_tokens, tokens)
+            return make_classified(admitted, attributes, tokens + asked.output_tokens, tokens)
         view = surface.view(admitted.body)
         attributes = of.attributes(admitted, suite.run(view))
-        return Classified(
+        return make_classified(
             admitted, attributes, view.tokens + asked.output_tokens, view.tokens, view
         )
 
     def decided(self, classified: Classified) -> Decided:
         """See `deciding.decided`."""
         admitted = classified.admitted
-        return Decided(classified, self._of(admitted.snapshot).decision(classified))
+        return make_decided(classified, self._of(admitted.snapshot).decision(classified))
 
 
 class _OfSnapshot:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from router import prices
 from router.dispatch import Dispatched
 from router.errors import RequestError
-from router.frozen import frozen
+from router.frozen import frozen, maker
 from router.providers.bedrock_failures import EXCEPTIONS
 from router.providers.failures import OPENAI_CODES
 from router.relay import Relayed
@@ -46,6 +46,9 @@ class Ended:
     answer: bytes = b""
 
 
+_ended = maker(Ended)
+
+
 def end(
     plan: Plan,
     dispatched: Dispatched | None,
@@ -68,7 +71,7 @@ def end(
     price = prices.cost(candidacy.endpoint.price, usage)
     micro = None if price is None else round(price * 1_000_000)
     used = usage.input, usage.output
-    return Ended(
+    return _ended(
         _status(how), tuple(tried), candidacy, None, used, usage.estimated, micro, millis, broke,
         code, answer,
     )  # fmt: skip

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass, field, replace
 
 from policies.engine import Allowed
@@ -55,6 +54,9 @@ from router.types import (
     Plan,
     Purpose,
     Ranked,
+    make_admitted,
+    make_authenticated,
+    make_plan,
 )
 
 
@@ -108,7 +110,7 @@ class TwelveSteps:
         if getattr(arrival.snapshot, "policy", None) is None:
             # Types rule it out. Should it happen all the same, nothing is allowed.
             raise RequestError("no_policy", "no policy is loaded here, so nothing is allowed")
-        known = Authenticated(arrival, holder, now)
+        known = make_authenticated(arrival, holder, now)
         elsewhere = self.memory.elsewhere(known)
         if elsewhere is not None:
             raise await self._misdirected(arrival, holder.key, elsewhere)
@@ -133,14 +135,14 @@ class TwelveSteps:
                 raw = await whole_body(arrival.exchange, most, arrival.deadline)
             body = parse(raw)
             asked = arrival.surface.read(body)
-            call = examine(arrival.surface.name, body)
+            call = examine(arrival.surface.name, body, asked.texts is not None)
             priority = priority_of(authenticated, body)
             if lease.reservation is not None:
                 await lease.reservation.tokens(estimate(raw, asked.output_tokens))
         except BaseException:
             lease.close()
             raise
-        return Admitted(authenticated, raw, body, asked, call, lease, priority)
+        return make_admitted(authenticated, raw, body, asked, call, lease, priority)
 
     def outdated(self, admitted: Admitted) -> bool:
         """Whether a snapshot came into force meanwhile that may decide otherwise.
@@ -205,7 +207,7 @@ class TwelveSteps:
             message = f"the policy wants identifiers cut out of this request, but {error}"
             raise Refused(RequestError("redaction_impossible", message), ranked.filtered) from None
         raw = admitted.raw if body is admitted.body else obligations.encode(body)
-        return Plan(record_id(admitted.arrival, turn), ranked, raw, body, until)
+        return make_plan(record_id(admitted.arrival, turn), ranked, raw, body, until)
 
     def _bound_by(self, ranked: Ranked) -> tuple[Sequence[AnyObligation], float | None]:
         """What every endpoint of an order asks for, and the first end of its verdicts."""
@@ -387,14 +389,3 @@ def _decides_alike(one: Snapshot, other: Snapshot) -> bool:
         and one.keys.digest == other.keys.digest
         and one.drifted == other.drifted
     )
-
-
-def unawaited(durable: Awaitable[object]) -> None:
-    """Let an entry become durable by itself; its failure shows in the log's health."""
-    if isinstance(durable, asyncio.Future):
-        durable.add_done_callback(_retrieved)
-
-
-def _retrieved(future: asyncio.Future[object]) -> None:
-    if not future.cancelled():
-        future.exception()

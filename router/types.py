@@ -17,7 +17,7 @@ from regions.model import Call, Endpoint, Footprint, Tier
 from router.admission import Lease
 from router.auth import Principal
 from router.exchange import Exchange
-from router.frozen import frozen
+from router.frozen import FROM, frozen, maker
 from router.snapshot import Snapshot
 from router.surfaces.base import Asked, Surface
 
@@ -84,13 +84,12 @@ class Admitted:
     call: Call
     lease: Lease
     priority: Priority | None = None
-    arrival: Arrival = field(init=False, repr=False, compare=False)
-    snapshot: Snapshot = field(init=False, repr=False, compare=False)
-
-    def __post_init__(self) -> None:
-        # Asked for dozens of times by every request: found once.
-        object.__setattr__(self, "arrival", self.authenticated.arrival)
-        object.__setattr__(self, "snapshot", self.arrival.snapshot)
+    arrival: Arrival = field(
+        init=False, repr=False, compare=False, metadata={FROM: "authenticated.arrival"}
+    )
+    snapshot: Snapshot = field(
+        init=False, repr=False, compare=False, metadata={FROM: "arrival.snapshot"}
+    )
 
 
 @frozen
@@ -148,11 +147,10 @@ class Candidacy:
     endpoint: Endpoint
     verdict: Eligible
     footprint: Footprint
-    tier: Tier = field(init=False, repr=False, compare=False)
-
-    def __post_init__(self) -> None:
-        # The tier it serves the model in.
-        object.__setattr__(self, "tier", self.verdict.candidate.tier)
+    tier: Tier = field(
+        init=False, repr=False, compare=False, metadata={FROM: "verdict.candidate.tier"}
+    )
+    """The tier it serves the model in."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,15 +202,16 @@ class Plan:
     raw: bytes
     body: Mapping[str, object]
     good_until: float | None
-    classified: Classified = field(init=False, repr=False, compare=False)
-    admitted: Admitted = field(init=False, repr=False, compare=False)
-    arrival: Arrival = field(init=False, repr=False, compare=False)
-
-    def __post_init__(self) -> None:
-        # Asked for dozens of times by every request: found once.
-        object.__setattr__(self, "classified", self.ranked.filtered.graded.decided.classified)
-        object.__setattr__(self, "admitted", self.classified.admitted)
-        object.__setattr__(self, "arrival", self.admitted.arrival)
+    classified: Classified = field(
+        init=False, repr=False, compare=False,
+        metadata={FROM: "ranked.filtered.graded.decided.classified"},
+    )  # fmt: skip
+    admitted: Admitted = field(
+        init=False, repr=False, compare=False, metadata={FROM: "classified.admitted"}
+    )
+    arrival: Arrival = field(
+        init=False, repr=False, compare=False, metadata={FROM: "admitted.arrival"}
+    )
 
 
 @frozen
@@ -231,3 +230,16 @@ class Attempt:
     call_id: str | None = None
     retried_unknown: bool = False
     judged: str = ""
+
+
+# As the classes are called, for less: each request makes one of each.
+make_arrival = maker(Arrival)
+make_authenticated = maker(Authenticated)
+make_admitted = maker(Admitted)
+make_classified = maker(Classified)
+make_decided = maker(Decided)
+make_graded = maker(Graded)
+make_filtered = maker(Filtered)
+make_ranked = maker(Ranked)
+make_plan = maker(Plan)
+make_attempt = maker(Attempt)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from router.frozen import frozen
+from router.frozen import frozen, maker
 
 _BYTES_PER_TOKEN = 4
 _MOST = 1 << 32  # no call has more: the log, which holds numbers below 2^53, must take its outcome
@@ -28,6 +28,9 @@ class Usage:
     def total(self) -> int:
         """Input and output together."""
         return self.input + self.output
+
+
+_usage = maker(Usage)
 
 
 def _count(holder: Mapping[str, object], *names: str) -> int | None:
@@ -56,7 +59,7 @@ def read(usage: object) -> Usage | None:
         return None
     taken, given = usage.get("prompt_tokens"), usage.get("completion_tokens")
     if type(taken) is type(given) is int and 0 <= taken <= _MOST and 0 <= given <= _MOST:
-        return Usage(taken, given, _cached(usage))  # as nearly all engines tell it
+        return _usage(taken, given, _cached(usage))  # as nearly all engines tell it
     taken = _count(usage, "prompt_tokens", "input_tokens")
     given = _count(usage, "completion_tokens", "output_tokens")
     if taken is None and given is None:
@@ -72,6 +75,8 @@ def read(usage: object) -> Usage | None:
 
 def _cached(usage: Mapping[str, object]) -> int:
     """What of the prompt was read from a cache, where it is counted inside."""
+    if not (usage.get("prompt_tokens_details") or usage.get("input_tokens_details")):
+        return 0  # as most tell nothing of it
     inside = _details(usage, "prompt_tokens_details", "input_tokens_details")
     return (_count(inside, "cached_tokens") or 0) if inside else 0
 

@@ -28,6 +28,7 @@ MAX_UNKNOWN = 32
 MORE = "(more)"
 _MAX_PATH = 200
 _MAX_NAMES = 512
+_MESSAGES = "messages"
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,13 +45,16 @@ def tables() -> Mapping[str, Table]:
     return load_tables()
 
 
-def examine(surface: str, body: Mapping[str, object]) -> Call:
+def examine(surface: str, body: Mapping[str, object], texts: bool = False) -> Call:
     """What of a parsed body decides where its bytes go.
+
+    Args:
+        texts: its `messages` were seen to be a role and a text each, which move nothing.
 
     Raises:
         KeyError: no table for this surface.
     """
-    found = _at_once(surface, body)
+    found = _at_once(surface, body, texts)
     return walked(surface, body) if found is None else found
 
 
@@ -68,7 +72,7 @@ def walked(surface: str, body: Mapping[str, object]) -> Call:
     )
 
 
-def _at_once(surface: str, body: Mapping[str, object]) -> Call | None:
+def _at_once(surface: str, body: Mapping[str, object], texts: bool) -> Call | None:
     """The call of a body that moves nothing, as most are; `None` if that takes a closer look.
 
     What its keys alone decide is worked out once for bodies of the same keys.
@@ -88,7 +92,12 @@ def _at_once(surface: str, body: Mapping[str, object]) -> Call | None:
                 return None
             if given and rule.feature is not None:
                 features.append(rule.feature)
-        elif type(given) is not list or not node.says or rule.feature or _looked_at(node, given):
+        elif (
+            type(given) is not list
+            or not node.says
+            or rule.feature
+            or not ((texts and name == _MESSAGES) or not _looked_at(node, given))
+        ):
             return None
     if not features:
         return known.call

@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias, get_args
 import orjson
 
 from router.audit.errors import EntryRefused
-from router.frozen import frozen
+from router.frozen import frozen, maker
 
 if TYPE_CHECKING:
     from router.audit.form import Filled
@@ -119,6 +119,9 @@ class Entry:
             shared = self.shared.fields if self.shared is not None else None
             value = shared.get(name) if shared is not None else None
         return value.value if isinstance(value, Interned) else value
+
+
+make_entry = maker(Entry)
 
 
 def canonical(value: Json, default: Callable[[object], object] | None = None) -> bytes:

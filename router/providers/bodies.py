@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 
 import orjson
 
@@ -100,9 +101,9 @@ def splice_model(raw: bytes, parsed: Mapping[str, object], model: str) -> bytes:
     said = parsed.get("model")
     if said == model:
         return raw
+    if type(said) is str and raw.startswith(first := _beginning(said)):
+        return _beginning(model) + raw[len(first) :]
     value = orjson.dumps(model)
-    if type(said) is str and raw.startswith(first := b'{"model":%b' % orjson.dumps(said)):
-        return b'{"model":%b%b' % (value, raw[len(first) :])
     if (head := _HEAD.match(raw)) is not None:
         return raw[: head.start(1)] + value + raw[head.end(1) :]
     found = list(_ANYWHERE.finditer(raw))
@@ -112,6 +113,12 @@ def splice_model(raw: bytes, parsed: Mapping[str, object], model: str) -> bytes:
         if orjson.loads(spliced).get("model") == model:
             return spliced
     return orjson.dumps({**parsed, "model": model})
+
+
+@lru_cache(256)
+def _beginning(model: str) -> bytes:
+    """How a body begins that most clients write: with its model."""
+    return b'{"model":%b' % orjson.dumps(model)
 
 
 def with_usage_in_stream(raw: bytes, parsed: Mapping[str, object]) -> bytes:

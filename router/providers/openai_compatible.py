@@ -7,6 +7,7 @@ from urllib.parse import urlsplit
 
 from regions.model import Endpoint
 from router.errors import RequestError
+from router.frozen import maker
 from router.priority import NUMBERS
 from router.providers.base import (
     Ask,
@@ -34,6 +35,7 @@ from router.transport.messages import (
     media_type_of,
 )
 
+_request = maker(OutboundRequest)
 _PATHS = {
     "chat.completions": "/chat/completions",
     "completions": "/completions",
@@ -85,7 +87,7 @@ class OpenAiCompatible:
         if ask.stream and self._adds_usage(ask, endpoint):
             body = with_usage_in_stream(body, ask.body)
         origin, path = _where(target.url, target.tls, ask.surface)
-        return OutboundRequest(
+        return _request(
             origin,
             "POST",
             path,

@@ -3,20 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import field
 from typing import Protocol
 
 from classifiers.view import PromptView
-from router.frozen import frozen
+from router.frozen import frozen, maker
 
 
 @frozen
 class Asked:
     """What routing needs of a body: the model's public name, whether the answer is a
-    stream, and how many output tokens to expect."""
+    stream, and how many output tokens to expect.
+
+    `texts`: the prompt's tokens, where it was seen to be messages of a role and a text each.
+    """
 
     model: str
     stream: bool
     output_tokens: int
+    texts: int | None = field(default=None, compare=False)
+
+
+make_asked = maker(Asked)
 
 
 class Surface(Protocol):

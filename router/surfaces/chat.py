@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from classifiers.view import PromptView, tokens_of_chat
+from classifiers.view import PromptView, tokens_of_chat, tokens_of_texts
 from router.admission import optional_flag, require
 from router.errors import RequestError
-from router.surfaces.base import Asked
+from router.surfaces.base import Asked, make_asked
 
 NAME: Final = "chat.completions"
 PATH: Final = "/v1/chat/completions"
@@ -36,10 +36,12 @@ class ChatCompletions:
         if type(messages) is not list or not messages:
             require(body, "messages", list, "a list of messages")
             raise _refused("messages", "is empty")
-        said = [type(one) is dict and type(one.get("role")) is str for one in messages]
-        if not all(said):
-            raise _refused(f"messages.{said.index(False)}", "must be an object with a `role`")
-        return Asked(model, optional_flag(body, "stream"), expected_output(body))
+        texts = tokens_of_texts(messages)
+        if texts is None:
+            said = [type(one) is dict and type(one.get("role")) is str for one in messages]
+            if not all(said):
+                raise _refused(f"messages.{said.index(False)}", "must be an object with a `role`")
+        return make_asked(model, optional_flag(body, "stream"), expected_output(body), texts)
 
     def tokens(self, body: Mapping[str, object]) -> int:
         """What `view` counts."""

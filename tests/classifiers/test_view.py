@@ -9,7 +9,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from classifiers import view as module
-from classifiers.view import MAX_CHARACTERS, MAX_PARTS, PromptView, tokens_of_chat
+from classifiers.view import (
+    MAX_CHARACTERS,
+    MAX_PARTS,
+    PromptView,
+    tokens_of_chat,
+    tokens_of_texts,
+)
 
 Make = Callable[[Mapping[str, object]], PromptView]
 SURFACES: tuple[Make, ...] = (
@@ -188,6 +194,25 @@ _MESSAGES = st.fixed_dictionaries({"role": WORDS, "content": WORDS | JSON}) | JS
 def test_tokens_alone_are_those_of_the_view(messages: object) -> None:
     body = {"messages": messages}
     assert tokens_of_chat(body) == PromptView.of_chat(body).tokens
+    if isinstance(messages, list):
+        plain = all(isinstance(m, dict) and m.keys() == {"role", "content"} for m in messages)
+        texts = plain and all(type(text) is str for m in messages for text in m.values())
+        assert tokens_of_texts(messages) == (tokens_of_chat(body) if texts else None)
+
+
+@pytest.mark.parametrize(
+    ("count", "length", "fits"),
+    [
+        (MAX_PARTS, 1, True),
+        (MAX_PARTS + 1, 1, False),
+        (1, MAX_CHARACTERS, True),
+        (1, MAX_CHARACTERS + 1, False),
+    ],
+)
+def test_texts_are_counted_alone_within_the_bounds(count: int, length: int, fits: bool) -> None:
+    messages: list[object] = [{"role": "user", "content": "a" * length}] * count
+    expected = tokens_of_chat({"messages": messages}) if fits else None
+    assert tokens_of_texts(messages) == expected
 
 
 @pytest.mark.parametrize(

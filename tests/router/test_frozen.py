@@ -8,7 +8,7 @@ from dataclasses import FrozenInstanceError, field, fields, replace
 
 import pytest
 
-from router.frozen import frozen
+from router.frozen import FROM, frozen, maker
 
 
 @frozen
@@ -76,3 +76,33 @@ def test_a_class_with_bases_is_refused() -> None:
         @frozen
         class _Below(Point):
             z: int = 0
+
+
+@frozen
+class _Way:
+    """A value that knows what is further back."""
+
+    whole: Whole
+    size: int = field(init=False, compare=False, metadata={FROM: "whole.size"})
+    doubled: tuple[int, str] = (0, "")
+
+
+def test_what_is_found_further_back_is_there_and_stays() -> None:
+    way = _Way(Whole([1, 2]), (3, "x"))
+    assert (way.size, replace(way, whole=Whole([1])).size) == (2, 1)
+    assert way == copy.deepcopy(way) != _Way(Whole([1]))
+    with pytest.raises(FrozenInstanceError):
+        way.size = 3  # type: ignore[misc]
+
+
+def test_a_maker_makes_what_the_class_makes() -> None:
+    point, whole, way = maker(Point), maker(Whole), maker(_Way)
+    assert point(1) == Point(1)
+    assert point(1, y=2) == Point(1, 2)
+    assert type(point(1)) is Point
+    assert (whole().size, whole([1]).size, way(Whole([1])).size) == (0, 1, 1)
+    with pytest.raises(FrozenInstanceError):
+        point(1).x = 2  # type: ignore[misc]
+    for wrong in ((), (1, 2, 3)):
+        with pytest.raises(TypeError):
+            point(*wrong)

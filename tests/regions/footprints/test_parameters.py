@@ -371,4 +371,10 @@ def test_a_call_seen_at_once_is_the_one_that_is_looked_for(
     body: dict[str, object] = {name: data.draw(VALUES | TALK) for name in names}
     assert examine(surface, body) == walked(surface, body)
     talk = {"model": "m", "messages": data.draw(TALK), "stream": data.draw(st.booleans())}
-    assert examine(surface, talk) == walked(surface, talk)
+    assert examine(surface, talk) == examine(surface, talk, True) == walked(surface, talk)
+
+
+@given(VALUES, TALK)
+def test_that_messages_are_texts_says_nothing_of_other_lists(value: object, talk: object) -> None:
+    body = {"model": "m", "messages": talk, "tools": [value], "web_search_options": value}
+    assert examine("chat.completions", body, True) == walked("chat.completions", body)
