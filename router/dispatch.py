@@ -21,40 +21,30 @@ from typing import Final
 
 from regions.health import HealthBook, Sign, Standing
 from regions.model import Tier
-from router.asking import ask_of, timeouts_of
+from router.asking import ask_of
 from router.audit.log import Committed
 from router.errors import RequestError
-from router.framing import Framed, FramedWhole, Passed, framed
-from router.frozen import frozen
+from router.frozen import frozen, maker
 from router.hedging import Hedges, beside_of, race
 from router.load import Held, InFlight
-from router.opening import (
-    OpenedStream,
-    OpenedWhole,
-    StreamFailed,
-    open_stream,
-    open_whole,
-    status_refused,
-)
-from router.outcomes import Told, attempts_told, ended, failed, failed_attempt, hedged
+from router.opening import OpenedStream, OpenedWhole
+from router.outcomes import attempts_told, ended, failed, failed_attempt, hedged
 from router.prefilling import Prefills
-from router.providers.base import Ask, Failure
+from router.providers.base import Ask
 from router.retrying import RetryBudget, is_harmless
 from router.role_keys import CredentialBoard
 from router.running import Run
 from router.selection import larger_than
+from router.sending import answered
 from router.silence import Patience, Silence
 from router.snapshot import Snapshot
 from router.transport.messages import AttemptFailed, Fate, Transport
-from router.types import Attempt, Candidacy, Plan
+from router.types import Attempt, Candidacy, Plan, make_attempt
 from router.vetoes import VetoBoard
 
-ANSWER_LIMIT: Final = 64 << 20
 HERE: Final = 2
 """Replicas of one endpoint that a request asks, while there is another endpoint in its plan."""
 _TOP: Final = max(Tier)
-ERROR_TIME: Final = 2.0
-"""Seconds for the body of an error: the next endpoint waits for it."""
 
 
 class DecideAgain(Exception):
@@ -77,6 +67,9 @@ class Dispatched:
     def plan(self) -> Plan:
         """The plan it came from."""
         return self.committed.subject
+
+
+_dispatched = maker(Dispatched)
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,9 +100,13 @@ class Dispatcher:
             DecideAgain: the decision lapsed.
         """
         self.budget.earn()
-        run = Run(committed, attempts)
+        run, found = Run(committed, attempts), None
+        replica = self._usual(run)
         try:
-            found = await self._asked(run)
+            if replica is not None:
+                found = await self.attempt(run, run.plan.ranked.order[0], replica)
+            if found is None or not self._believed(run, found):
+                found = await self._asked(run)
         except RequestError as error:
             if run.doubted is None:
                 if not error.reasons:
@@ -130,26 +127,42 @@ class Dispatcher:
             found = await self._endpoint(run, candidacy)
             if found is None:
                 run.out.add(candidacy.endpoint.name)
-            elif found.candidacy.tier is _TOP or not (
-                self._larger(run, found.candidacy) and self.doubts(found)
-            ):
+            elif self._believed(run, found):
                 return found
-            else:
-                found.held.close()
-                run.attempts[-1] = replace(run.attempts[-1], result="escalated")
-                run.doubted = found
         return None
+
+    def _usual(self, run: Run) -> str | None:
+        """The replica that the place of a whole answer is kept at, where the first attempt is one
+        there and nothing else: no prompt computed elsewhere, none beside it, which streams have."""
+        plan, now = run.plan, self.loop_time()
+        replica, endpoint = plan.admitted.lease.replica, plan.ranked.order[0].endpoint
+        if replica is None or endpoint.prefill is not None or plan.admitted.asked.stream:
+            return None
+        known = replica in run.arrival.snapshot.targets[endpoint.name]
+        well = known and self.health.standing(replica, now) <= Standing.TRIAL
+        return replica if well and now < run.arrival.deadline else None
+
+    def _believed(self, run: Run, found: Dispatched) -> bool:
+        """Whether an answer is not doubted; one that is is kept, see `_asked`."""
+        first = found.candidacy
+        if first.tier is _TOP or not (self._larger(run, first) and self.doubts(found)):
+            return True
+        found.held.close()
+        run.attempts[-1] = replace(run.attempts[-1], result="escalated")
+        run.doubted = found
+        return False
 
     async def _endpoint(self, run: Run, candidacy: Candidacy) -> Dispatched | None:
         """Ask the replicas of one endpoint, best first."""
         name = candidacy.endpoint.name
         kept, streams = run.plan.admitted.lease.replica, run.plan.admitted.asked.stream
         only = candidacy is run.plan.ranked.order[-1]
-        for number, replica in enumerate(self.in_turn(run.arrival.snapshot, name, kept)):
-            if number >= HERE and not only:
+        here = run.arrival.snapshot.targets[name].keys()
+        for replica in self.in_turn(run.arrival.snapshot, name, kept):
+            if not only and len(run.asked & here) >= HERE:
                 return None  # the whole place may be gone: the next one gets the other attempts
             if replica in run.asked:
-                continue  # beside another one
+                continue  # first of all, or beside another one
             if not self.may_go_on(run):
                 return None
             halved = candidacy.endpoint.prefill is not None
@@ -242,23 +255,23 @@ class Dispatcher:
         return is_harmless(run.plan, last)
 
     def vetoed(self, run: Run, candidacy: Candidacy) -> bool:
-        """Whether a veto forbids an endpoint now. Raises DecideAgain."""
-        reason = self._forbidden(run.plan, candidacy)
+        """2: whether a veto forbids an endpoint now; it ends no more than that.
+
+        Raises:
+            DecideAgain: the decision lapsed, which ends the plan.
+        """
+        plan = run.plan
+        # Not the bare clock: one that was set back must not bring a lapsed decision to life.
+        if plan.good_until is not None and self.stamp() >= plan.good_until:
+            raise DecideAgain
+        key = plan.admitted.authenticated.principal.key
+        reason = self.vetoes.current.against(candidacy.endpoint.name, candidacy.footprint, key)
         if reason is None:
             return False
         said = f"{candidacy.endpoint.name}: {reason}"
         if said not in run.vetoed:
             run.vetoed.append(said)
         return True
-
-    def _forbidden(self, plan: Plan, candidacy: Candidacy) -> str | None:
-        """2. A decision that lapsed ends the plan, a veto only its endpoint."""
-        # Not the bare clock: one that was set back must not bring a lapsed decision to life.
-        if plan.good_until is not None and self.stamp() >= plan.good_until:
-            raise DecideAgain
-        key = plan.admitted.authenticated.principal.key
-        vetoes = self.vetoes.current
-        return vetoes.against(candidacy.endpoint.name, candidacy.footprint, key)
 
     async def attempt(
         self,
@@ -285,13 +298,11 @@ class Dispatcher:
             halved = candidacy.endpoint.prefill is not None
             ask = self.prefills.ask(run, candidacy, self) if halved else ask_of(run.committed)
         began = self.loop_time()
-        lease = run.plan.admitted.lease
-        tokens = lease.tokens or run.plan.classified.tokens
-        held = held or lease.taken(replica) or self.inflight.enter(replica, tokens)
+        held = held or self._held(run, replica)
         self.health.start(replica, began)
         try:
             with Patience(self.silence, replica, ask.stream, began):
-                opened, call_id = await self._open(run, candidacy, replica, ask)
+                opened, call_id = await answered(run, candidacy, replica, ask, self)
         except AttemptFailed as error:
             held.close()
             self._learn(run, candidacy, replica, began, error)
@@ -310,43 +321,12 @@ class Dispatcher:
         if isinstance(opened, OpenedStream):
             held.opened(now)
         attempts = tuple(run.attempts)
-        return Dispatched(run.committed, candidacy, opened, attempts, held, replica, began)
+        return _dispatched(run.committed, candidacy, opened, attempts, held, replica, began)
 
-    async def _open(
-        self, run: Run, candidacy: Candidacy, replica: str, ask: Ask
-    ) -> tuple[OpenedStream | OpenedWhole, str | None]:
-        """4. One request out, one answer in."""
-        plan, endpoint = run.plan, candidacy.endpoint
-        arrival = run.arrival
-        snapshot, now = arrival.snapshot, self.wall_time()
-        provider = snapshot.providers[endpoint.kind]
-        target = self.roles.filled(endpoint, snapshot.targets[endpoint.name][replica], now)
-        request = provider.encode(ask, endpoint, target, now)
-        timeouts = timeouts_of(plan)
-        sent_at = self.loop_time()
-        response = await self.transport.send(request, timeouts)
-        call_id = provider.call_id(response.headers)
-        until = min(sent_at + timeouts.first_byte, timeouts.deadline)
-        reader: Framed | Passed | FramedWhole | None = None
-        try:
-            if not 200 <= response.status < 300:
-                raise await status_refused(response, min(until, self.loop_time() + ERROR_TIME))
-            decoder = provider.decoder(ask, endpoint, response.headers)
-            if isinstance(decoder, Failure):
-                response.abort()
-                raise Told(decoder)
-            if ask.stream:  # frames are held until first content
-                reader = events = framed(decoder, ask.surface, response.headers)
-                return await open_stream(response, events, until, self.loop_time), call_id
-            reader = whole = FramedWhole(decoder, ask.surface)
-            opened = await open_whole(response, whole, until, self.loop_time, ANSWER_LIMIT)
-            return opened, call_id
-        except AttemptFailed as error:
-            failure = None if reader is None else reader.failure
-            if isinstance(error, StreamFailed) and failure is not None:
-                raise _told(failure, error.fate, call_id) from error
-            error.call_id = call_id
-            raise
+    def _held(self, run: Run, replica: str) -> Held:
+        lease = run.plan.admitted.lease
+        tokens = lease.tokens or run.plan.classified.tokens
+        return lease.taken(replica) or self.inflight.enter(replica, tokens)
 
     def _one(
         self, candidacy: Candidacy, replica: str, result: str, began: float,
@@ -354,7 +334,7 @@ class Dispatcher:
     ) -> Attempt:  # fmt: skip
         name, judged = candidacy.endpoint.name, candidacy.verdict.candidate.endpoint
         millis = round((self.loop_time() - began) * 1000)
-        return Attempt(name, replica, result, status, millis, call_id=call_id, judged=judged)
+        return make_attempt(name, replica, result, status, millis, call_id=call_id, judged=judged)
 
     def _learn(
         self, run: Run, candidacy: Candidacy, replica: str, began: float, error: AttemptFailed
@@ -379,13 +359,6 @@ class Dispatcher:
             raise one.clients
         finally:
             del one  # it holds the error, which holds this frame
-
-
-def _told(failure: Failure, fate: Fate, call_id: str | None) -> Told:
-    """An error inside an answer keeps the provider's meaning."""
-    told = Told(failure, fate)
-    told.call_id = call_id
-    return told
 
 
 def give_up(found: Dispatched) -> None:

@@ -9,7 +9,7 @@ go on elsewhere instead of waiting for their timeout.
 from __future__ import annotations
 
 import asyncio
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Callable, Iterator
 from math import ceil, inf
 from types import TracebackType
@@ -34,24 +34,18 @@ class Silence:
 
     def __init__(self, loop_time: Callable[[], float]) -> None:
         self._loop_time = loop_time
-        self._waiting: dict[str, set[Patience]] = {}
+        self._waiting: defaultdict[str, set[Patience]] = defaultdict(set)
         self._times: dict[tuple[str, bool], deque[float]] = {}
         self._heard: dict[str, float] = {}
 
     def enter(self, one: Patience) -> None:
         """An attempt begins."""
-        waiting = self._waiting.get(one.key)
-        if waiting is None:
-            waiting = self._waiting[one.key] = set()
-        waiting.add(one)
+        self._waiting[one.key].add(one)
 
     def leave(self, one: Patience, content: bool) -> None:
         """An attempt ended, with first content or without."""
         key = one.key
-        waiting = self._waiting[key]
-        waiting.discard(one)
-        if not waiting:
-            del self._waiting[key]
+        self._waiting[key].discard(one)
         if content:
             now = self._heard[key] = self._loop_time()
             times = self._times.get((key, one.stream))
@@ -100,6 +94,8 @@ class Silence:
         """Drop what is known of replicas that are gone."""
         self._heard = {key: at for key, at in self._heard.items() if key in keep}
         self._times = {one: times for one, times in self._times.items() if one[0] in keep}
+        for key in [key for key in self._waiting.keys() - keep if not self._waiting[key]]:
+            del self._waiting[key]
 
 
 class Patience:
