@@ -196,7 +196,9 @@ def failed_attempt(provider: Provider, error: AttemptFailed, now: float) -> Fail
     if isinstance(error, StreamFailed):
         kind = by_status(error.error.status)
         return Failed.told(Failure(kind, meaning(kind), error.error.status), error.fate)
-    return failed(error.code, error.fate)
+    one = failed(error.code, error.fate)
+    # A client's short deadline ends attempts at endpoints that are well.
+    return replace(one, sign=Sign.CLIENT) if error.hurried else one
 
 
 def hedged(one: Attempt) -> Attempt:

@@ -170,7 +170,7 @@ async def _run(
         else:
             await _pulled(exchange, opened, pace, clock, tally)
     except AttemptFailed as error:
-        return error.code
+        return "deadline" if error.hurried else error.code
     except ValueError:
         return "garbled"
     if tally.error is not None:

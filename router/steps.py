@@ -321,7 +321,7 @@ class TwelveSteps:
     ) -> None:
         """Give back what was held, and tell the health book of a stream that broke off."""
         dispatched.held.close()
-        broke = isinstance(how, Relayed) and how.failure not in (None, "client_stalled")
+        broke = isinstance(how, Relayed) and how.failure not in (None, "client_stalled", "deadline")
         if broke:
             self.dispatcher.health.observe(dispatched.replica, Sign.ILL, self.loop_time())
         name, used = dispatched.candidacy.endpoint.name, ended.usage

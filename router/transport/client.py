@@ -92,7 +92,9 @@ class HttpTransport:
             raise ConnectFailed("this router is shutting down", "closed")
         now = self._now()
         if timeouts.deadline <= now:
-            raise ConnectFailed("the deadline passed before the request was sent", "timeout")
+            late = ConnectFailed("the deadline passed before the request was sent", "timeout")
+            late.hurried = True
+            raise late
         pool = self._pool(request.origin)
         connection = pool.take(now)
         if connection is None:

@@ -36,10 +36,12 @@ class AttemptFailed(Exception):
 
     `code` is stable and safe to log; the message names host and port only, never a path, a
     header or a body, because each can hold a key or a prompt. `call_id` is the endpoint's own id
-    of the call, where its answer got as far as telling one.
+    of the call, where its answer got as far as telling one. `hurried` says that the request's own
+    deadline ended it, or a limit of ours: nothing is known of the endpoint then.
     """
 
     code = "failed"
+    hurried = False
 
     def __init__(self, message: str, fate: Fate) -> None:
         super().__init__(message)

@@ -84,7 +84,11 @@ class Pool:
                 return await self.connect(connect, deadline)
         else:
             self.open += 1
-        return await self._open(min(deadline, self._clock() + connect))
+        try:
+            return await self._open(min(deadline, self._clock() + connect))
+        except ConnectFailed as error:
+            error.hurried = error.reason == "timeout" and self._clock() >= deadline
+            raise
 
     async def _open(self, until: float) -> Connection:
         """The place is counted already; give it back if nothing comes of it."""
@@ -117,7 +121,9 @@ class Pool:
         except BaseException as error:
             self._leave(waiter)
             if isinstance(error, TimeoutError):
-                raise ConnectFailed("no connection got free in time", "full") from error
+                full = ConnectFailed("no connection got free in time", "full")
+                full.hurried = True
+                raise full from error
             raise
 
     def _leave(self, waiter: asyncio.Future[Connection | None]) -> None:

@@ -241,7 +241,9 @@ class Reply(Pushing):
         if not self._done:
             what = "no answer" if not self.status else "no more of the answer"
             fate = self._line.fate()
-            self.fail(AnswerTimeout(f"{what} came in time", fate))
+            error = AnswerTimeout(f"{what} came in time", fate)
+            error.hurried = self.expires >= self._deadline
+            self.fail(error)
             self._line.cut()
 
     def _wake(self) -> None:

@@ -1,0 +1,70 @@
+"""Neighbours of the reports on failover: what must not be held against an endpoint that is well."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from router.transport.client import HttpTransport
+from router.transport.messages import (
+    AnswerTimeout,
+    ConnectFailed,
+    Origin,
+    OutboundRequest,
+    Timeouts,
+)
+from tests.rawserver import ask, hang, now, served, within
+from tests.router.house import House, house
+from tests.router.wire import Answered, request, say
+
+LONG = (
+    b'{"model":"assistant","messages":[{"role":"user","content":"hi"}],"max_tokens":900,'
+    b'"stream":%b}'
+)
+
+
+async def hurried(found: House, stream: bool, deadline: bytes) -> Answered:
+    body = LONG % (b"true" if stream else b"false")
+    return await say(found, request(body, b"x-domicile-deadline: " + deadline))
+
+
+@pytest.mark.parametrize("stream", [False, True])
+async def test_a_clients_short_deadline_takes_no_endpoint_out(tmp_path: Path, stream: bool) -> None:
+    """One client in a hurry would else mark every replica, for everybody, again and again."""
+    async with house(tmp_path) as found:
+        live = found.router.live
+        for deadline in (b"1ms", b"10ms", b"40ms", b"150ms", b"300ms"):
+            done = await asyncio.gather(*(hurried(found, stream, deadline) for _ in range(4)))
+            assert {(one.status, one.code) for one in done} <= {(504, "deadline"), (200, "ok")}
+            assert stream or {one.status for one in done} == {504}
+            assert live.health.marked(live.loop_time()) == ()
+            assert not stream or deadline != b"300ms" or b'"reason":"deadline"' in done[0].body
+        assert (await say(found, request())).status == 200
+        assert live.inflight.keys == ()
+
+
+async def test_only_its_own_limit_says_something_of_an_endpoint() -> None:
+    async with served(hang) as (server, transport):
+        for times, told in ((within(0.1), True), (within(5, first_byte=0.1), False)):
+            with pytest.raises(AnswerTimeout) as caught:
+                await transport.send(ask(server), times)
+            assert caught.value.hurried is told
+
+
+@pytest.mark.parametrize(("deadline", "connect", "told"), [(0.1, 5.0, True), (5.0, 0.1, False)])
+async def test_nor_does_a_connection_that_was_given_no_time(
+    deadline: float, connect: float, told: bool
+) -> None:
+    class Slow:
+        async def resolve(self, host: str, port: int) -> list[tuple[str, int]]:
+            await asyncio.sleep(9)
+            return []
+
+    transport = HttpTransport(Slow())
+    asked = OutboundRequest(Origin("http", "slow.example", 80), "POST", "/v1/x", ())
+    with pytest.raises(ConnectFailed) as caught:
+        await transport.send(asked, Timeouts(now() + deadline, connect))
+    assert (caught.value.reason, caught.value.hurried) == ("timeout", told)
+    await transport.close()
