@@ -33,15 +33,17 @@ class DirectExchange(Prompt):
     """One request on one connection. See `Exchange`; the other members are uvicorn's."""
 
     __slots__ = (
-        "_callback", "_chunked", "_door", "_expects", "_limit", "_parts", "_route", "_size",
-        "_waiter", "gone", "head", "keep_alive", "more_body", "response_complete",
+        "_callback", "_chunked", "_door", "_expects", "_parts", "_route", "_size",
+        "_waiter", "gone", "head", "keep_alive", "more_body", "old", "response_complete",
         "response_started",
     )  # fmt: skip
 
     def __init__(
-        self, door: Direct, head: RequestHead, route: Route, keep_alive: bool, expects: bool
-    ) -> None:
+        self, door: Direct, head: RequestHead, route: Route, keep_alive: bool, expects: bool,
+        old: bool = False,
+    ) -> None:  # fmt: skip
         self.head = head
+        self.old = old
         self.keep_alive = keep_alive
         self.more_body = True
         self.response_started = self.response_complete = False
@@ -49,7 +51,6 @@ class DirectExchange(Prompt):
         self._route = route
         self._parts: list[bytes] = []
         self._size = 0
-        self._limit = _HIGH_WATER
         self._chunked = False
         self.gone = False
         self._expects = expects
@@ -85,7 +86,7 @@ class DirectExchange(Prompt):
         """A piece of the body."""
         self._parts.append(body)
         self._size += len(body)
-        if self._size > self._limit:
+        if self._size > _HIGH_WATER:
             self._door.flow.pause_reading()
         if self._waiter is not None:
             self.set()
@@ -185,7 +186,7 @@ class DirectExchange(Prompt):
         if self.gone:
             return
         door = self._door
-        self._chunked = not sized and status not in _BODYLESS
+        self._chunked = not (sized or self.old or status in _BODYLESS)  # HTTP/1.0 has none
         end = b"transfer-encoding: chunked\r\n\r\n" if self._chunked else b"\r\n"
         door.transport.write(STATUS_LINE[status] + door.constant() + head + last + end)
 
@@ -294,9 +295,9 @@ class Direct(Recalling):
         parser = self.parser
         method = parser.get_method().decode("ascii")
         head = RequestHead(method, path.decode("ascii"), query, self.headers)
-        keep_alive = parser.should_keep_alive() and parser.get_http_version() != "1.0"
-        self._route = route
-        self._answer(DirectExchange(self, head, route, keep_alive, self.expect_100_continue))
+        old, expects = parser.get_http_version() == "1.0", self.expect_100_continue
+        keep_alive, self._route = parser.should_keep_alive() and not old, route
+        self._answer(DirectExchange(self, head, route, keep_alive, expects, old))
 
     def parsed(self) -> RequestHead | None:
         """See `Recalling`: one of an inference route, on a connection that is kept."""

@@ -29,6 +29,7 @@ WASTE_LIMIT: Final = 64 << 20
 """Bytes of a body read and dropped after its request was refused, so that the client hears it."""
 
 _BODIES: Final = frozenset({b"content-length", b"transfer-encoding"})
+_UPGRADE: Final = frozenset({b"connection", b"upgrade", b"http2-settings"})
 
 
 class HeadTooLarge(Exception):
@@ -45,6 +46,7 @@ class Door(HttpToolsProtocol):
     _in_head = False
     _in_body = False
     _too_large = False
+    _declined = False
     _running: RequestResponseCycle | None = None
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: ASGI3Application) -> None:
@@ -69,10 +71,10 @@ class Door(HttpToolsProtocol):
         self._since += len(data)
         try:
             self.parser.feed_data(data)
-        except httptools.HttpParserUpgrade:
-            # Not offered. Without a body the request is answered as it stands; with one it
-            # can't be: the parser has given the body up as belonging to the other protocol.
-            if any(name in _BODIES for name, _ in self.headers):
+        except httptools.HttpParserUpgrade as upgrade:
+            if self._declined:
+                self._decline(data[upgrade.args[0] :])
+            elif any(name in _BODIES for name, _ in self.headers):
                 self._refuse()
             return
         except httptools.HttpParserError:
@@ -81,6 +83,29 @@ class Door(HttpToolsProtocol):
         if self._since > HEAD_LIMIT + len(data):
             self._too_large = True
             self._refuse()
+
+    def declines(self) -> bool:
+        """Whether the request whose head is whole asks for another protocol, and has a body.
+
+        None is offered. Without a body it is answered as it stands. With one it is read anew: the
+        parser has given the body up as belonging to the other protocol. Java's client asks for
+        HTTP/2 with the first request of each connection.
+        """
+        asks = self.parser.should_upgrade() and self.parser.get_method() != b"CONNECT"
+        self._declined = asks and any(name in _BODIES for name, _ in self.headers)
+        return self._declined
+
+    def _decline(self, rest: bytes) -> None:
+        """Read a request as if it had asked for no other protocol; `rest` follows its head."""
+        version = self.parser.get_http_version().encode("ascii")
+        lines = [b"%b %b HTTP/%b" % (self.parser.get_method(), self.url, version)]
+        lines += [b"%b: %b" % pair for pair in self.headers if pair[0] not in _UPGRADE]
+        if any(n == b"connection" and b"close" in v.lower() for n, v in self.headers):
+            lines.append(b"connection: close")
+        self._declined = False
+        self.parser = httptools.HttpRequestParser(self)
+        self.parser.set_dangerous_leniencies(lenient_data_after_close=True)
+        Door.data_received(self, b"\r\n".join(lines) + b"\r\n\r\n" + rest)
 
     def on_message_begin(self) -> None:
         """A request begins."""
@@ -110,6 +135,8 @@ class Door(HttpToolsProtocol):
 
     def on_headers_complete(self) -> None:
         """The head is whole."""
+        if self.declines():
+            return
         self._in_head, self._in_body = False, True
         super().on_headers_complete()
         if self.pipeline:
@@ -135,6 +162,8 @@ class Door(HttpToolsProtocol):
 
     def on_message_complete(self) -> None:
         """The request is whole."""
+        if self._declined:
+            return
         self._since = 0
         self._in_body = False
         super().on_message_complete()
@@ -167,9 +196,7 @@ def refusal(*, too_large: bool) -> bytes:
             f"the request's head is above {HEAD_LIMIT} bytes or {FIELDS_LIMIT} headers: send less",
         )
     else:
-        error = RequestError(
-            "invalid_http", "this is no valid HTTP/1.1 request, or one with an upgrade and a body"
-        )
+        error = RequestError("invalid_http", "this is no valid HTTP/1.1 request")
     body = orjson.dumps(error.body())
     head = (
         b"content-type: application/json\r\ncontent-length: %d\r\n"

@@ -24,8 +24,8 @@ ILL = frozenset({408, 424})
 AUTH = frozenset({401, 402, 403, 407})
 MISSING = frozenset({404, 405, 410, 501})
 
-RETRY_CEILING = 60.0
-"""Seconds: the longest `retry-after` that is believed."""
+RETRY_CEILING = 3600.0
+"""Seconds: the longest `retry-after` that is believed and told; health honours less of it."""
 
 _READ_AT_MOST = 64 << 10
 # Digits of sixteen, as UUIDs and vendors' ids are: an id goes into the log, and text must not.

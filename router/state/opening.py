@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import cast
@@ -11,7 +12,7 @@ from router.secrets import resolve
 from router.state.answers import Answers, MemoryAnswers, NoAnswers
 from router.state.ledger import Ledger
 from router.state.memory import MemoryLedger
-from router.state.shared import Scripts, SharedLedger
+from router.state.shared import LEASE, Scripts, SharedLedger
 from router.state.shared_answers import SharedAnswers
 
 CONNECT = 1.0
@@ -40,7 +41,8 @@ def open_ledger(
         return MemoryLedger(clock, 1 / workers)
     client = _redis(config.state, environment, base)
     share, timeout = config.state.share / workers, config.state.timeout
-    return SharedLedger(client, clock, share, timeout=timeout)
+    lease = max(LEASE, math.ceil(config.router.limits.deadline) + 60)
+    return SharedLedger(client, clock, share, timeout=timeout, lease=lease)
 
 
 def open_answers(

@@ -4,7 +4,8 @@ Keys of one decision share a hash tag (the tenant), so a cluster keeps them on o
 Redis is slow, gone or refuses, the ledger falls back to this process's own counters at a
 stated share of every limit, at once and without waiting: a breaker keeps the path clear and
 tries again later. A Redis that comes back empty starts with full buckets, so at most one
-more window passes than the limit says.
+more window passes than the limit says. What it did of a call whose answer did not come is not
+known: seats that it may hold for nobody are given back when it answers again.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from router.state.memory import MemoryLedger, told
 TIMEOUT: Final = 0.025
 """Seconds a reply may take: with the breaker, no request waits longer for a sick Redis."""
 LEASE: Final = 600
-"""Seconds after which a seat whose holder died is free again."""
+"""Seconds, at least, after which a seat whose holder died is free again."""
 BREAK: Final = 1.0
 BREAK_MAX: Final = 10.0
 
@@ -53,8 +54,10 @@ for i = buckets + 1, #KEYS do
 end
 local answer = {1}
 for i = 1, buckets do
+  local limit, seconds = tonumber(ARGV[1+i*3]), tonumber(ARGV[2+i*3])
   redis.call('HSET', KEYS[i], 'l', levels[i], 't', now)
-  redis.call('EXPIRE', KEYS[i], math.ceil(tonumber(ARGV[2+i*3]) * 2) + 1)
+  local full = math.ceil((limit - levels[i]) * seconds / limit) + 1
+  redis.call('EXPIRE', KEYS[i], string.format('%d', math.min(full, 2592000)))
   answer[i+1] = math.floor(levels[i])
 end
 for i = buckets + 1, #KEYS do
@@ -63,18 +66,23 @@ for i = buckets + 1, #KEYS do
 end
 return answer
 """
-# KEYS: buckets. ARGV: for each limit, seconds, amount (negative gives back).
+# KEYS: buckets. ARGV: for each limit, seconds, amount (negative gives back). Each is forgotten when
+# it would be full again, and not before: what was used beyond a limit is owed that long.
 SETTLE: Final = """
 local time = redis.call('TIME')
 local now = time[1] + time[2] / 1000000
 for i = 1, #KEYS do
   local limit, seconds, amount = tonumber(ARGV[i*3-2]), tonumber(ARGV[i*3-1]), tonumber(ARGV[i*3])
   local held = redis.call('HMGET', KEYS[i], 'l', 't')
+  local level = limit
   if held[1] then
     local since = math.max(0, now - tonumber(held[2]))
-    local level = tonumber(held[1]) + since * limit / seconds - amount
-    redis.call('HSET', KEYS[i], 'l', math.min(limit, level), 't', now)
+    level = math.min(limit, tonumber(held[1]) + since * limit / seconds)
   end
+  level = math.min(limit, level - amount)
+  redis.call('HSET', KEYS[i], 'l', level, 't', now)
+  local full = math.ceil((limit - level) * seconds / limit) + 1
+  redis.call('EXPIRE', KEYS[i], string.format('%d', math.min(full, 2592000)))
 end
 return 1
 """
@@ -101,6 +109,7 @@ class SharedLedger:
         share: the part of every limit that this process may use alone when Redis can't be had.
         prefix: before every key.
         timeout: seconds a reply may take.
+        lease: seconds after which a seat is free again by itself; longer than any request.
     """
 
     def __init__(
@@ -110,13 +119,16 @@ class SharedLedger:
         share: float,
         prefix: str = "domicile",
         timeout: float = TIMEOUT,
+        lease: int = LEASE,
     ) -> None:
         self._redis = redis
         self._clock = clock
         self._prefix = prefix
         self._timeout = timeout
+        self._lease = lease
         self._local = MemoryLedger(clock, share)
         self._local_leases: set[str] = set()
+        self._owed: dict[str, tuple[Sequence[str], float]] = {}
         self._broken_until = 0.0
         self._breaks = 0
         self._reason = ""
@@ -129,7 +141,7 @@ class SharedLedger:
         if self._clock() < self._broken_until:
             return self._alone(takes, seats, lease)
         keys = [self._key(t.bucket.key) for t in takes] + [self._key(s.key) for s in seats]
-        arguments = [str(len(takes)), lease, str(LEASE), *_buckets(takes)]
+        arguments = [str(len(takes)), lease, str(self._lease), *_buckets(takes)]
         arguments += [str(seat.limit) for seat in seats]
         try:
             async with asyncio.timeout(self._timeout):
@@ -137,6 +149,7 @@ class SharedLedger:
             answer = _numbers(found)
         except Exception as error:  # noqa: BLE001 - whatever fails there, limits go on here
             self._break(error)
+            self._owe(keys[len(takes) :], lease)
             return self._alone(takes, seats, lease)
         self._mend()
         if answer[0] == 0:
@@ -161,8 +174,11 @@ class SharedLedger:
             self._local_leases.discard(lease)
             self._local.leave(seats, lease)
             return
-        for seat in seats:
-            self._later(self._redis.zrem(self._key(seat.key), lease))
+        keys = [self._key(seat.key) for seat in seats]
+        if self._clock() < self._broken_until:
+            self._owe(keys, lease)
+        else:
+            self._later(self._left(keys, lease))
 
     @property
     def shared(self) -> bool:
@@ -210,6 +226,26 @@ class SharedLedger:
     def _mend(self) -> None:
         self._breaks = 0
         self._reason = ""
+        if self._owed:
+            owed, self._owed = self._owed, {}
+            for lease, (keys, _) in owed.items():
+                self._later(self._left(keys, lease))
+
+    def _owe(self, keys: Sequence[str], lease: str) -> None:
+        """Seats to give back when Redis answers again; it drops them by itself in time."""
+        now = self._clock()
+        while self._owed and next(iter(self._owed.values()))[1] + self._lease < now:
+            del self._owed[next(iter(self._owed))]
+        if keys:
+            self._owed[lease] = keys, now
+
+    async def _left(self, keys: Sequence[str], lease: str) -> None:
+        try:
+            for key in keys:
+                await self._redis.zrem(key, lease)
+        except BaseException:
+            self._owe(keys, lease)
+            raise
 
     def _later(self, call: object) -> None:
         """A call nobody waits for; its failure opens the breaker."""
@@ -220,7 +256,7 @@ class SharedLedger:
     async def _quietly(self, call: object) -> None:
         try:
             async with asyncio.timeout(1.0):
-                await call  # type: ignore[misc]  # one of the two coroutines above
+                await call  # type: ignore[misc]  # a coroutine, of whatever result
         except Exception as error:  # noqa: BLE001 - settled by the lease's end or the refill
             self._break(error)
 

@@ -64,6 +64,8 @@ class SharedAnswers:
         except (InFlight, Differs, Spent):
             raise
         except Exception as error:
+            # It may have been taken all the same, for a request that will not run.
+            self.release(key, token)
             raise Unavailable(f"redis: {type(error).__name__}") from error
 
     def keep(self, key: str, token: str, answer: Answer | None) -> None:

@@ -113,7 +113,7 @@ def http_sink(
         except TransportError as error:
             raise SinkFailed(f"`{origin}`: {error}") from None
         if not 200 <= response.status < 300:
-            after = retry_after(response.headers, 0.0)
+            after = retry_after(response.headers, 0.0, LAST_RETRY)
             raise SinkFailed(f"`{origin}` answered {response.status}", after)
         if format_ == "otel" and (rejected := _rejected(answer)):
             raise SinkFailed(f"`{origin}` rejected {rejected} of {len(found)} records")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Final
 
 import orjson
 
@@ -11,12 +12,20 @@ from router.errors import RequestError
 from router.relay import ErrorEvent, chat_error, messages_error, responses_error
 from router.types import Arrival
 
+PATIENCE: Final = 60.0
+"""Seconds."""
 _EVENTS = {"messages": messages_error, "responses": responses_error}
 
 
 def error_event(surface: str) -> ErrorEvent:
     """The error event of a surface's streams."""
     return _EVENTS.get(surface, chat_error)
+
+
+def _soon(error: RequestError) -> bool:
+    """Whether asking again by itself is worth a client's while. OpenAI's clients follow no time
+    above `PATIENCE`, and ask at once in its place."""
+    return error.answer.retry and (error.retry_after or 0.0) <= PATIENCE
 
 
 async def send_error(arrival: Arrival, error: RequestError, record: str | None) -> None:
@@ -32,7 +41,7 @@ async def send_error(arrival: Arrival, error: RequestError, record: str | None) 
         "content-type": "application/json",
         "content-length": str(len(body)),
         "x-request-id": arrival.id,
-        "x-should-retry": "true" if error.answer.retry else "false",
+        "x-should-retry": "true" if _soon(error) else "false",
         **error.headers,
     }
     policy: object = arrival.snapshot.policy

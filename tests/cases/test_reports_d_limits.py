@@ -235,7 +235,8 @@ async def test_retries_05_a_long_wait_is_told_not_slept(tmp_path: Path) -> None:
         began = loop.time()
         done = await world.ask("eu")
         assert loop.time() - began < 0.5
-        assert (done.status, done.sent["retry-after"]) == (503, "60")
+        assert (done.status, done.sent["retry-after"]) == (503, "3600")
+        assert done.sent["x-should-retry"] == "false"  # clients would ask in a moment otherwise
 
 
 # --- balancing and queues -----------------------------------------------------------------------

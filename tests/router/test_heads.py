@@ -182,7 +182,6 @@ async def test_what_only_looks_alike_is_the_parsers(line: Line, odd: bytes) -> N
         b"POST /v1/x HTTP/1.1\r\nconnection: close\r\ncontent-length: 1\r\n\r\nx",
         b"POST /v1/x HTTP/1.1\r\nexpect: 100-continue\r\ncontent-length: 1\r\n\r\nx",
         b"POST /v1/x HTTP/1.1\r\ntransfer-encoding: chunked\r\n\r\n1\r\nx\r\n0\r\n\r\n",
-        b"POST /v1/x HTTP/1.1\r\nupgrade: h2c\r\nconnection: upgrade\r\ncontent-length: 0\r\n\r\n",
         b"POST /other HTTP/1.1\r\ncontent-length: 1\r\n\r\nx",
         b"POST /v1/x HTTP/1.1\r\ncontent-length: 1\r\nx-a: " + b"y" * LONGEST + b"\r\n\r\nx",
     ],
@@ -190,6 +189,15 @@ async def test_what_only_looks_alike_is_the_parsers(line: Line, odd: bytes) -> N
 async def test_what_is_not_kept(line: Line, first: bytes) -> None:
     await line.take([first, first], pause=True)
     assert line.fed in (2 * len(first), len(first) if line.client.closed else 0)
+
+
+async def test_nor_is_one_that_asks_for_another_protocol(line: Line) -> None:
+    first = (
+        b"POST /v1/x HTTP/1.1\r\nupgrade: h2c\r\nconnection: upgrade\r\ncontent-length: 0\r\n\r\n"
+    )
+    await line.take([first, first], pause=True)
+    assert [one[5] for one in line.said.came] == [b"", b""]
+    assert line.door._heads.again(first) is None
 
 
 def test_a_client_whose_heads_all_differ_is_given_up() -> None:

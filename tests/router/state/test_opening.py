@@ -15,7 +15,7 @@ from router.config import Config, ConfigError, load
 from router.state.ledger import Full, Seats
 from router.state.memory import MemoryLedger
 from router.state.opening import CONNECTIONS, open_ledger, to_redis
-from router.state.shared import Scripts, SharedLedger
+from router.state.shared import LEASE, Scripts, SharedLedger
 
 BASE = """\
 version: 1
@@ -41,6 +41,11 @@ def test_memory_by_default(tmp_path: Path) -> None:
 def test_redis_by_reference(tmp_path: Path, url: str) -> None:
     found = open_ledger(config(tmp_path, BASE + STATE), {"REDIS_URL": url}, tmp_path, lambda: 0.0)
     assert isinstance(found, SharedLedger)
+    assert found._lease == LEASE
+    text = (BASE + STATE).replace("{id: eu-1,", "{id: eu-1, limits: {deadline: 2h},")
+    slow = open_ledger(config(tmp_path, text), {"REDIS_URL": url}, tmp_path, lambda: 0.0)
+    assert isinstance(slow, SharedLedger)
+    assert slow._lease > 7200  # a seat outlasts its request
 
 
 @pytest.mark.parametrize(

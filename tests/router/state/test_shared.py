@@ -113,3 +113,103 @@ async def test_a_dead_redis_and_its_return(redis: Redis) -> None:
     one.leave([OPEN], "a")
     await one.close()
     await dead.aclose()
+
+
+class Late:
+    """A Redis that does what it is told, and says so too late, or not at all."""
+
+    def __init__(self, redis: Redis) -> None:
+        self.redis = redis
+        self.late = True
+        self.gone = False
+
+    async def eval(self, script: str, numkeys: int, *rest: str) -> object:
+        done = await self.redis.eval(script, numkeys, *rest)
+        await asyncio.sleep(9 if self.late else 0)
+        return done
+
+    async def zrem(self, name: str, *values: str) -> object:
+        if self.gone:
+            raise ConnectionError
+        return await self.redis.zrem(name, *values)
+
+
+async def test_a_seat_taken_by_a_call_that_was_given_up_is_no_loss(redis: Redis) -> None:
+    """A slow moment of Redis would else lock a tenant out for as long as a lease."""
+    late, now = Late(redis), 0.0
+    one = SharedLedger(late, lambda: now, 0.5, timeout=0.3)
+    await one.take([], [OPEN], "a")
+    assert await redis.zcard("domicile:{t}:open") == 1  # which nobody here knows of
+    late.late, now = False, 20.0
+    await one.take([], [OPEN], "b")
+    await one.close()
+    assert await redis.zrange("domicile:{t}:open", 0, -1) == [b"b"]
+    one.leave([OPEN], "a")
+    await one.take([], [OPEN], "c")
+    await one.close()
+    assert await redis.zcard("domicile:{t}:open") == 2
+
+
+@pytest.mark.parametrize("known", [False, True])
+async def test_a_seat_left_while_redis_is_away_is_given_back_later(
+    redis: Redis, known: bool
+) -> None:
+    late, now = Late(redis), 0.0
+    late.late = False
+    one = SharedLedger(late, lambda: now, 0.5, timeout=5.0)
+    for lease in ("a", "b"):
+        await one.take([], [OPEN], lease)
+    late.gone = True
+    if known:
+        one._break(TimeoutError())
+    for lease in ("a", "b"):
+        one.leave([OPEN], lease)
+    await one.close()
+    assert await redis.zcard("domicile:{t}:open") == 2
+    late.gone, now = False, 20.0
+    await one.take([Take(TOKENS, 1)], [], "c")
+    await one.close()
+    assert await redis.zcard("domicile:{t}:open") == 0
+    assert one._owed == {}
+
+
+async def test_what_is_owed_to_redis_is_bounded_by_the_lease(redis: Redis) -> None:
+    now = 0.0
+    one = SharedLedger(Late(redis), lambda: now, 0.5, lease=100)
+    for number in range(1000):
+        now = float(number)
+        one._owe(["k"], str(number))
+    assert len(one._owed) <= 102
+
+
+async def test_a_debt_is_owed_until_it_is_paid(redis: Redis) -> None:
+    """Not for two windows: one request of ten times the limit takes ten of them."""
+    quick, one = Bucket("tokens", "t/tokens", 100, 1.0), ledger(redis)
+    await one.take([Take(quick, 1000)], [], "a")
+    assert 9_000 < await redis.pttl("domicile:{t}:tokens") <= 11_000
+    await redis.flushall()
+    one.settle([Take(quick, 1000)])  # more than it was thought to be, of a bucket that was full
+    await one.close()
+    with pytest.raises(Full) as full:
+        await one.take([Take(quick, 1)], [], "b")
+    assert 8 < full.value.retry_after < 10
+    one.settle([Take(quick, -5000)])
+    await one.close()
+    [level] = await one.take([Take(quick, 1)], [], "c")
+    assert level.remaining == 99
+    await redis.flushall()
+    huge = Take(quick, 1 << 60)
+    await one.take([huge], [], "d")  # the bucket was full
+    one.settle([Take(quick, -huge.amount)])
+    await one.close()
+    [level] = await one.take([Take(quick, 1)], [], "e")
+    assert level.remaining > 90
+
+
+async def test_a_seat_lasts_as_long_as_its_request_may(redis: Redis) -> None:
+    one = SharedLedger(redis, time.monotonic, 0.5, timeout=5.0, lease=7260)  # type: ignore[arg-type]
+    await one.take([], [OPEN], "a")
+    assert await redis.ttl("domicile:{t}:open") > 7000
+    until = await redis.zscore("domicile:{t}:open", "a")
+    assert until is not None
+    assert float(until) > time.time() + 7000

@@ -86,3 +86,23 @@ async def test_an_answer_that_is_none_of_ours_refuses(redis: Redis) -> None:
     await redis.hset("domicile:once:{k}", mapping={"d": "d", "s": "kept", "a": "{"})
     with pytest.raises(Unavailable):
         await answers(redis).begin("k", "d", "t", 5)
+
+
+async def test_a_key_that_was_taken_too_late_is_no_hostage(redis: Redis) -> None:
+    """Nothing ran for it: the client's retry is carried out, not refused for a whole lease."""
+
+    class Late:
+        late = 1.0
+
+        async def eval(self, script: str, numkeys: int, *rest: str) -> object:
+            done = await redis.eval(script, numkeys, *rest)
+            await asyncio.sleep(self.late)
+            return done
+
+    late = Late()
+    one = SharedAnswers(cast("Scripts", late), 60.0, timeout=0.3)
+    with pytest.raises(Unavailable):
+        await one.begin("k", "d", "t", 300)
+    late.late = 0.0
+    await ended(one)
+    assert await one.begin("k", "d", "t2", 5) is None
