@@ -157,18 +157,26 @@ def unjustified(found: Iterable[Reached], log: Mapping[str, Trace]) -> Iterator[
 
 def _unannounced(trace: Trace, hits: Sequence[Reached]) -> Iterator[str]:
     told = [str(one["endpoint"]) for one in trace.tried]
-    tried = told or [hits[0].endpoint]  # after a crash nobody tells
     for endpoint in {hit.endpoint for hit in hits}:
         if endpoint not in told and trace.status != "unknown":
             yield f"{trace.id} ({trace.status}): {endpoint} was asked, the outcome does not say so"
-        firsts: dict[str, float] = {}
+    # After a crash nobody tells which was first, and a region that stood still notes its hits
+    # late: any one may be, but one only.
+    firsts = told[:1] or sorted({hit.endpoint for hit in hits})
+    yield from min(([*_early(trace, hits, first)] for first in firsts), key=len)
+
+
+def _early(trace: Trace, hits: Sequence[Reached], first: str) -> Iterator[str]:
+    """Hits without an entry of their own before them, if `first` was asked first."""
+    for endpoint in {hit.endpoint for hit in hits}:
+        seen: dict[str, float] = {}
         for hit in hits:
             if hit.endpoint == endpoint:
-                firsts.setdefault(hit.replica, hit.at)
+                seen.setdefault(hit.replica, hit.at)
         announced = sorted(
             one.time / 1e6 for one in trace.attempts if one.body["endpoint"] == endpoint
         )
-        times = list(firsts.values())[1 if tried[:1] == [endpoint] else 0 :]
+        times = list(seen.values())[1 if endpoint == first else 0 :]
         for number, at in enumerate(times):
             if number >= len(announced) or announced[number] > at + TICK:
                 yield f"{trace.id}: {endpoint} at {at} without an earlier attempt entry"
