@@ -29,6 +29,8 @@ class Atlas:
             has a region is added by itself.
         partitions: partitions without any listed region (vendors that name none).
         jurisdictions: word → ISO 3166-1 codes, as `EU` → 27 codes. Words are upper case.
+        territories: state → codes of places that are listed apart and may count as its own,
+            as `US` → `PR`. They are never surely inside the state, nor surely outside.
         subdivisions: ISO 3166-2 codes that may be used as words, beside those of the regions.
         seed: digest of whatever else the catalog holds; part of the atlas' digest.
 
@@ -41,10 +43,12 @@ class Atlas:
         "_bits",
         "_by_country",
         "_elsewhere",
+        "_near",
         "_open",
         "digest",
         "jurisdictions",
         "subdivisions",
+        "territories",
     )
 
     def __init__(
@@ -55,13 +59,16 @@ class Atlas:
         jurisdictions: Mapping[str, frozenset[str]] | None = None,
         seed: str = "",
         subdivisions: Iterable[str] = (),
+        territories: Mapping[str, frozenset[str]] | None = None,
     ) -> None:
         ordered = sorted(regions, key=lambda r: r.id)
         _refuse_duplicates(ordered)
         _check_jurisdictions(jurisdictions or {})
+        _check_territories(territories or {})
         every_area = {Area(r.partition, r.country) for r in ordered} | set(areas)
         worlds = {a.partition for a in every_area} | set(partitions)
         self.jurisdictions: Mapping[str, frozenset[str]] = dict(jurisdictions or {})
+        self.territories: Mapping[str, frozenset[str]] = dict(territories or {})
         self.subdivisions: frozenset[str] = frozenset(subdivisions) | {
             r.subdivision for r in ordered if r.subdivision
         }
@@ -76,6 +83,7 @@ class Atlas:
             a.partition: self._bits[a.id] for a in self._atoms if isinstance(a, Elsewhere)
         }
         self._by_country: Mapping[str, int] = self._index_countries()
+        self._near: Mapping[str, int] = self._index_near()
         self._open: int = self._mask(
             a for a in self._atoms if isinstance(a, Unknown) or a.partition.is_open
         )
@@ -117,6 +125,10 @@ class Atlas:
             return atom
         raise PlaceError(f"region `{region_id}` is not in the catalog; see `domicile regions list`")
 
+    def territories_of(self, states: Iterable[str]) -> frozenset[str]:
+        """The places listed apart that may count as those of any of these states."""
+        return frozenset[str]().union(*(self.territories.get(state, ()) for state in states))
+
     # -- footprints --------------------------------------------------------------------
 
     def place(self, *ids: str) -> PlaceSet:
@@ -151,9 +163,13 @@ class Atlas:
         return Boundary(self, 0, 0)
 
     def country(self, code: str) -> Boundary:
-        """Regions and areas of a country, in commercial and sovereign partitions."""
+        """Regions and areas of a country, in commercial and sovereign partitions.
+
+        Those of its territories are possibly inside, and so are a state's areas for each of
+        its territories: a vendor's "in France" doesn't say without Réunion.
+        """
         sure = self._by_country.get(code, 0)
-        return Boundary(self, sure, sure | self._open_ended())
+        return Boundary(self, sure, sure | self._near.get(code, 0) | self._open_ended())
 
     def jurisdiction(self, word: str) -> Boundary:
         """The union of a jurisdiction's countries.
@@ -178,11 +194,7 @@ class Atlas:
         near = [r for r in self.regions if r.country == country and r.partition.is_open]
         sure = self._mask(r for r in near if r.subdivision == code)
         maybe = self._mask(r for r in near if r.subdivision in (None, code))
-        areas = self._mask(
-            a
-            for a in self._atoms
-            if isinstance(a, Area) and a.country == country and a.partition.is_open
-        )
+        areas = self._areas({country}, {p for p in self._elsewhere if p.is_open})
         return Boundary(self, sure, sure | maybe | areas | self._open_ended())
 
     def one_region(self, region_id: str) -> Boundary:
@@ -193,8 +205,8 @@ class Atlas:
         """
         region = self.region(region_id)
         sure = self._bits[region.id]
-        area = self._bits[Area(region.partition, region.country).id]
-        return Boundary(self, sure, sure | area | self._elsewhere[region.partition] | UNKNOWN_BIT)
+        areas = self._areas({region.country, *self._states(region.country)}, {region.partition})
+        return Boundary(self, sure, sure | areas | self._elsewhere[region.partition] | UNKNOWN_BIT)
 
     def partition(self, name: str) -> Boundary:
         """Every listed region of a partition, by `provider/name` or a bare unique name.
@@ -248,11 +260,32 @@ class Atlas:
                 index[atom.country] = index.get(atom.country, 0) | self._bits[atom.id]
         return index
 
+    def _index_near(self) -> dict[str, int]:
+        """Country → what is not surely inside it, nor surely outside."""
+        near: dict[str, int] = {}
+        for state, codes in self.territories.items():
+            areas = self._areas({state}, {p for p in self._elsewhere if p.is_open})
+            for code in codes:
+                near[state] = near.get(state, 0) | self._by_country.get(code, 0)
+                near[code] = near.get(code, 0) | areas
+        return near
+
+    def _states(self, territory: str) -> Iterator[str]:
+        return (state for state, codes in self.territories.items() if territory in codes)
+
+    def _areas(self, countries: set[str], worlds: set[Partition]) -> int:
+        return self._mask(
+            a
+            for a in self._atoms
+            if isinstance(a, Area) and a.country in countries and a.partition in worlds
+        )
+
     def _digest(self, seed: str) -> str:
         text = hashlib.sha256(seed.encode())
         for atom in self._atoms:
             text.update(repr(atom).encode())
-        text.update(repr(sorted((w, sorted(c)) for w, c in self.jurisdictions.items())).encode())
+        for words in (self.jurisdictions, self.territories):
+            text.update(repr(sorted((w, sorted(c)) for w, c in words.items())).encode())
         text.update(repr(sorted(self.subdivisions)).encode())
         return text.hexdigest()
 
@@ -270,3 +303,10 @@ def _check_jurisdictions(jurisdictions: Mapping[str, frozenset[str]]) -> None:
         Countries.of(codes)
         if word in ISO_3166_1 and codes != {word}:
             raise PlaceError(f"jurisdiction `{word}` is also a country code and must mean it")
+
+
+def _check_territories(territories: Mapping[str, frozenset[str]]) -> None:
+    for state, codes in territories.items():
+        Countries.of({state, *codes})
+        if state in codes:
+            raise PlaceError(f"`{state}` can't be a territory of itself")

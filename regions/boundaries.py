@@ -131,10 +131,9 @@ def operator_term(word: str, atlas: Atlas) -> Countries:
     """
     if word in ("any", "worldwide"):
         return Countries.any()
-    if word in atlas.jurisdictions:
-        return Countries.of(atlas.jurisdictions[word])
-    if word in ISO_3166_1:
-        return Countries.of((word,))
+    codes = atlas.jurisdictions.get(word, {word} if word in ISO_3166_1 else None)
+    if codes is not None:
+        return Countries.of(codes, atlas.territories_of(codes))
     if ":" in word or _SUBDIVISION.match(word):
         raise BoundaryError(f"`{word}` is a place; operators are bounded by countries, as `EU`")
     raise BoundaryError(_unknown(word, {*ISO_3166_1, *atlas.jurisdictions, "any"}))

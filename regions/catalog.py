@@ -156,6 +156,7 @@ def _build(source: _Files, own: dict[str, OwnRegion], max_fact_age: float) -> Ca
     operators = source.read("operators.yaml", OperatorsFile)
     offers = {v: source.read(f"{v}.yaml", OffersFile) for v in VENDORS}
     bedrock = source.read("bedrock.yaml", BedrockFile)
+    _check_codes(own, words)
     known = [*(r for cloud in clouds for r in _regions(cloud)), *_own_regions(own)]
     partitions = _partitions(known, offers)
     atlas = Atlas(
@@ -165,6 +166,7 @@ def _build(source: _Files, own: dict[str, OwnRegion], max_fact_age: float) -> Ca
         jurisdictions={w: frozenset(row.countries) for w, row in words.jurisdictions.items()},
         seed=f"{source.digest()} {max_fact_age!r}",
         subdivisions=(f"{c}-{s}" for c, codes in subdivisions.subdivisions.items() for s in codes),
+        territories={s: frozenset(row.countries) for s, row in words.territories.items()},
     )
     return Catalog(
         atlas=atlas,
@@ -222,6 +224,18 @@ def _check_own(region_id: str, place: OwnRegion) -> None:
         )
     _check_degrees(region_id, "lat", place.lat, 90)
     _check_degrees(region_id, "lon", place.lon, 180)
+
+
+def _check_codes(own: Mapping[str, OwnRegion], words: JurisdictionsFile) -> None:
+    """One place has one country: what ISO lists apart is not to be written as a part too."""
+    apart = {part: code for row in words.territories.values() for part, code in row.also.items()}
+    for region_id, place in own.items():
+        code = apart.get(place.subdivision or "")
+        if code is not None:
+            raise PlaceError(
+                f"own region `{region_id}`: `{place.subdivision}` has a country code of its own; "
+                f"write `country: {code}` and no subdivision"
+            )
 
 
 def _check_degrees(region_id: str, name: str, value: float | None, limit: int) -> None:

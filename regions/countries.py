@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from regions.places import PlaceError
@@ -27,24 +27,24 @@ _ALL = (1 << (len(ISO_3166_1) + 1)) - 1
 
 @dataclass(frozen=True, slots=True)
 class Countries:
-    """A set of ISO 3166-1 countries; bit 0 stands for an unknown country."""
+    """A set of ISO 3166-1 countries; bit 0 stands for an unknown country.
+
+    `near` holds countries that are not in the set but whose law may be that of one in it, as
+    Puerto Rico's that of the United States. Only what takes the set away from another asks
+    for it: two sets with one `mask` allow the same.
+    """
 
     mask: int
+    near: int = field(default=0, compare=False)
 
     @classmethod
-    def of(cls, codes: Iterable[str]) -> Countries:
-        """The set of these codes.
+    def of(cls, codes: Iterable[str], near: Iterable[str] = ()) -> Countries:
+        """The set of these codes, and those that are `near` it.
 
         Raises:
             PlaceError: a code that ISO 3166-1 doesn't have, as `UK` for `GB`.
         """
-        mask = 0
-        for code in codes:
-            bit = _BIT.get(code)
-            if bit is None:
-                raise PlaceError(f"`{code}` is not an ISO 3166-1 country code (as `DE`, `GB`)")
-            mask |= bit
-        return cls(mask)
+        return cls(_mask(codes), _mask(near))
 
     @classmethod
     def any(cls) -> Countries:
@@ -56,16 +56,24 @@ class Countries:
         """Only the unknown."""
         return cls(_UNKNOWN)
 
+    @property
+    def possible(self) -> int:
+        """The mask of all that may be in the set; where anything may be, the unknown may."""
+        return self._reach | (_UNKNOWN if self._reach else 0)
+
     def __or__(self, other: Countries) -> Countries:
-        return Countries(self.mask | other.mask)
+        return Countries(self.mask | other.mask, self.near | other.near)
 
     def __and__(self, other: Countries) -> Countries:
-        return Countries(self.mask & other.mask)
+        return Countries(self.mask & other.mask, self._reach & other._reach)
 
     def __sub__(self, other: Countries) -> Countries:
         # What may be in `other` is taken away too: the unknown may be any country.
-        taken = other.mask | (_UNKNOWN if other.mask else 0)
-        return Countries(self.mask & ~taken)
+        return Countries(self.mask & ~other.possible, self._reach & ~other.mask)
+
+    @property
+    def _reach(self) -> int:
+        return self.mask | self.near
 
     def contains(self, other: Countries) -> bool:
         """Whether every country of `other` is here. An empty `other` is an error."""
@@ -90,3 +98,13 @@ class Countries:
             return ("any",)
         known = tuple(code for code, bit in _BIT.items() if self.mask & bit)
         return known if self.is_known else (*known, "unknown")
+
+
+def _mask(codes: Iterable[str]) -> int:
+    mask = 0
+    for code in codes:
+        bit = _BIT.get(code)
+        if bit is None:
+            raise PlaceError(f"`{code}` is not an ISO 3166-1 country code (as `DE`, `GB`)")
+        mask |= bit
+    return mask

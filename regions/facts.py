@@ -69,11 +69,31 @@ class JurisdictionRow(_File):
     source: str
 
 
+class TerritoriesRow(_File):
+    """Places of one state that ISO 3166-1 lists apart from it.
+
+    Attributes:
+        also: codes in ISO 3166-2 that some of them have as parts of the state.
+    """
+
+    countries: Words
+    since: date
+    source: str
+    also: dict[str, Code] = Field(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _also_of_these(self) -> TerritoriesRow:
+        if strange := sorted(set(self.also.values()) - set(self.countries)):
+            raise ValueError(f"`also` names {', '.join(strange)}, not in `countries`")
+        return self
+
+
 class JurisdictionsFile(_File):
     """`jurisdictions.yaml`."""
 
     checked_on: date
     jurisdictions: dict[str, JurisdictionRow]
+    territories: dict[Code, TerritoriesRow]
 
 
 class SubdivisionsFile(_File):

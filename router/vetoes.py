@@ -12,7 +12,6 @@ from dataclasses import dataclass, field, fields
 from types import MappingProxyType
 
 from regions.boundaries import operator_term, term
-from regions.countries import Countries
 from regions.model import Footprint
 from regions.places import PlaceError
 from router.drifted import covers
@@ -76,8 +75,7 @@ class Vetoes:
 
     def _operator(self, footprint: Footprint) -> str | None:
         for word, reason in self.operators.items():
-            countries = operator_term(word, footprint.process.atlas)
-            if footprint.operate.mask & (countries | Countries.unknown()).mask:
+            if footprint.operate.mask & operator_term(word, footprint.process.atlas).possible:
                 return reason
         return None
 

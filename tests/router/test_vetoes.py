@@ -66,6 +66,12 @@ def test_an_unknown_operator_may_be_the_vetoed_one() -> None:
     assert Vetoes(operators={"US": "x"}).against("a", unknown, "k") == "x"
 
 
+def test_who_may_be_under_a_law_is_vetoed_with_it() -> None:
+    for operate, expected in (("PR", "x"), ("DE", None)):
+        found = of("aws:eu-west-1", operate=operate)
+        assert Vetoes(operators={"US": "x"}).against("a", found, "k") == expected
+
+
 def test_a_place_that_is_gone_from_the_catalog_touches_nothing() -> None:
     assert Vetoes(places={"self:gone": "x"}).against("a", of("aws:eu-west-1"), "k") is None
 
