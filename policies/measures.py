@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from fractions import Fraction
 from math import isfinite
 from types import MappingProxyType
 from typing import Final
@@ -37,16 +38,19 @@ def rate(text: object) -> tuple[int, float]:
     """Amount and seconds of `600/min`, `400k/min`, `2M/h`.
 
     Raises:
-        ValueError: another form, or an amount below one, at which no request would ever fit.
+        ValueError: another form, an amount below one, at which no request would ever fit, or one
+            that is not whole: what is counted comes in ones, and rounding would be silent.
     """
     found = _RATE.fullmatch(str(text).replace(" ", ""))
     if found is None:
         raise ValueError("write an amount per time, as 600/min or 400k/min")
     scale = {"": 1, "k": 1_000, "M": 1_000_000}[found.group(2)]
-    amount = int(_finite(found.group(1), scale))
-    if amount < 1:
+    if _finite(found.group(1), scale) < 1:
         raise ValueError("an amount per time is 1 or more: write 0.5/min as 30/h")
-    return amount, TIMES[found.group(3)]
+    amount = Fraction(found.group(1)) * scale
+    if amount.denominator != 1:
+        raise ValueError("an amount per time is a whole number: write 1.5/min as 90/h")
+    return amount.numerator, TIMES[found.group(3)]
 
 
 def measure(text: object, units: Mapping[str, float], example: str) -> float:

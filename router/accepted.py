@@ -36,8 +36,7 @@ from policies.signatures import ComplianceKey, NotSigned
 from regions.catalog import Catalog
 from regions.document import Document, validate
 from regions.facts import BedrockFacts, Profile, Words
-from router import bounded
-from router.config import ConfigError
+from router.config import ConfigError, named_file
 from router.config_types import Strict
 
 FOLDER: Final = "accepted-drift"
@@ -98,9 +97,9 @@ def read_accepted(
     folders = dict.fromkeys((base / file.name).parent / FOLDER for file in baseline)
     files: list[PolicyFile] = []
     for folder in folders:
-        signatures = [bounded.read(path) for path in sorted(folder.glob("*.sig"))]
+        signatures = [named_file(path, "the signature ") for path in sorted(folder.glob("*.sig"))]
         for path in sorted(folder.glob("*.yaml")):
-            file = PolicyFile(f"{FOLDER}/{path.name}", bounded.read(path))
+            file = PolicyFile(f"{FOLDER}/{path.name}", named_file(path))
             if keys:
                 _require_signed(file, signatures, keys, needed)
             files.append(file)

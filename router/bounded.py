@@ -18,12 +18,12 @@ _PIECE: Final = 1 << 20
 
 
 class NotRead(OSError):
-    """A device, or a file over its limit; `strerror` says which."""
+    """A folder, a device, or a file over its limit; `strerror` says which and what to do."""
 
 
 def read(path: Path, most: int = SMALL) -> bytes:
     """A file's bytes, `most` at most. Raises NotRead, OSError."""
-    with path.open("rb") as file:
+    with _opened(path) as file:
         size = _size(file)
         if size > most:
             raise _too_large(path, most)
@@ -47,12 +47,20 @@ def lines(path: Path, most: int = SMALL) -> Iterator[bytes]:
     Raises:
         NotRead, OSError.
     """
-    with path.open("rb") as file:
+    with _opened(path) as file:
         _size(file)
         while line := file.readline(most + 1):
             if len(line) > most:
                 raise NotRead(errno.EFBIG, f"a line is over {most} bytes", str(path))
             yield line.rstrip(b"\r\n")
+
+
+def _opened(path: Path) -> BinaryIO:
+    try:
+        return path.open("rb")
+    except IsADirectoryError:
+        told = "it is a folder, not a file; name a file in it"
+        raise NotRead(errno.EISDIR, told, str(path)) from None
 
 
 def _size(file: BinaryIO) -> int:

@@ -29,9 +29,8 @@ from regions.document import Document, DocumentErrors, validate
 from regions.places import PlaceError
 from router import bounded
 from router.audit.errors import AuditError
-from router.auth import load_keys
 from router.config import VARIABLE, Config, ConfigError
-from router.loading import load_snapshot, log_settings, read_files
+from router.loading import keys_in, load_snapshot, log_settings, read_files
 from router.snapshot import Snapshot
 
 if TYPE_CHECKING:
@@ -190,8 +189,7 @@ def _of_parts(config: Config, base: Path) -> Iterator[str]:
     yield from _tried(
         lambda: load_policy(read_files(policies.baseline, base), read_files(policies.rules, base))
     )
-    keys = base / config.keys.file
-    yield from _tried(lambda: load_keys(bounded.read(keys), keys.name))
+    yield from _tried(lambda: keys_in(base / config.keys.file))
     yield from _tried(lambda: _signer(config, base))
 
 

@@ -199,11 +199,19 @@ def load(path: Path) -> Config:
     Raises:
         DocumentErrors: every fault of the file, each with its line. ConfigError: it can't be read.
     """
+    return validate(Document.parse(named_file(path), str(path)), Config)
+
+
+def named_file(path: Path, what: str = "") -> bytes:
+    """The bytes of a file that the configuration names; `what` it is there.
+
+    Raises:
+        ConfigError: it can't be read; what it is, where it is and what is wrong, in one line.
+    """
     try:
-        document = Document.parse(bounded.read(path), str(path))
+        return bounded.read(path)
     except OSError as error:
-        raise ConfigError(f"can't read `{path}`: {error.strerror}") from None
-    return validate(document, Config)
+        raise ConfigError(f"can't read {what}`{path}`: {error.strerror}") from None
 
 
 def expand(patterns: tuple[str, ...], base: Path) -> tuple[Path, ...]:

@@ -30,12 +30,12 @@ from regions.catalog import package_data
 from regions.document import Document, Mark
 from regions.model import Endpoint
 from regions.places import PlaceError
-from router import bounded, obligations
+from router import obligations
 from router.accepted import Accepted, overlaid, read_accepted
 from router.audit.settings import LogSettings
 from router.auth import EVERY, KeyRing, Principal, load_keys
 from router.classifying import mistakes
-from router.config import Config, ConfigError, PoliciesSection, expand, load
+from router.config import Config, ConfigError, PoliciesSection, expand, load, named_file
 from router.credentials import credential
 from router.difficulty import rate
 from router.priority import unread
@@ -69,7 +69,7 @@ def load_snapshot(path: Path, environment: Mapping[str, str], now: float) -> Sna
     loaded = load_policy(baseline, rules)
     accepted = _accepted(config.policies, baseline, base)
     catalog = overlaid(loaded.catalog, accepted)
-    keys = _keys(base / config.keys.file)
+    keys = keys_in(base / config.keys.file)
     providers = _providers(loaded.policy)
     targets = _targets(loaded.policy, providers, environment, base)
     _agree(config, loaded.policy, keys, baseline)
@@ -135,10 +135,7 @@ def read_files(patterns: Sequence[str], base: Path) -> list[PolicyFile]:
     found = []
     for path in expand(tuple(patterns), base):
         shown = path.relative_to(base) if path.is_relative_to(base) else path
-        try:
-            found.append(PolicyFile(str(shown), bounded.read(path)))
-        except OSError as error:
-            raise ConfigError(f"can't read `{shown}`: {error.strerror}") from None
+        found.append(PolicyFile(str(shown), named_file(path, "the policy file ")))
     return found
 
 
@@ -194,14 +191,17 @@ def _accepted(section: PoliciesSection, baseline: Sequence[PolicyFile], base: Pa
 
 def _beside(path: Path) -> list[bytes]:
     """The detached signatures in a baseline file's folder: every `*.sig`."""
-    return [bounded.read(one) for one in sorted(path.parent.glob("*.sig"))]
+    return [named_file(one, "the signature ") for one in sorted(path.parent.glob("*.sig"))]
 
 
-def _keys(path: Path) -> KeyRing:
+def keys_in(path: Path) -> KeyRing:
+    """The keys of `keys.file`.
+
+    Raises:
+        ConfigError: it can't be read, or holds no list of keys.
+    """
     try:
-        return load_keys(bounded.read(path), path.name)
-    except OSError as error:
-        raise ConfigError(f"can't read the keys file `{path}`: {error.strerror}") from None
+        return load_keys(named_file(path, "the keys file (`keys.file`) "), path.name)
     except ValueError as error:
         raise ConfigError(str(error)) from None
 

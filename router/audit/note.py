@@ -340,7 +340,9 @@ def read_private_key(path: Path) -> Ed25519PrivateKey:
     """Read an Ed25519 private key in PEM (PKCS #8). Raises NoteInvalid."""
     try:
         key = load_pem_private_key(bounded.read(path), None)
-    except (OSError, ValueError, TypeError) as error:
+    except OSError as error:
+        raise NoteInvalid(f"can't read the signing key `{path}`: {error.strerror}") from error
+    except (ValueError, TypeError) as error:
         raise NoteInvalid(
             f"can't read the signing key `{path}`: expected an unencrypted Ed25519 PEM file"
         ) from error

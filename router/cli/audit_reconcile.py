@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import click
 
 from router.cli.audit_query import instant
+from router.cli.audit_shown import usage
 from router.cli.failing import failing
 from router.cli.reaching import door_options
 from router.cli.shown import json_option, print_json, print_table
@@ -61,6 +62,7 @@ _SHOWN = 50
 @door_options
 @json_option
 @failing
+@usage
 def command(  # noqa: PLR0913, PLR0917 - click gives each option its own parameter
     folder: Path,
     digest_keys: tuple[Path, ...],
@@ -97,19 +99,15 @@ def command(  # noqa: PLR0913, PLR0917 - click gives each option its own paramet
     Exit codes: 0 everything is confirmed, 3 findings, 4 no finding, but not
       everything can be seen, 1 a file can't be read, 2 usage.
     """  # noqa: D301
-    from router.audit.commands import UsageError
     from router.reconcile.run import reconcile
 
-    try:
-        times = (period, at, grace, skew)
-        asked = _asked(folder, digest_keys, vllm_logs, times, exempt, paths, bool(live_sample))
-        with (
-            _sampled(asked, live_sample, credentials, lookup_url) as sampled,
-            _progress(sampled) as progress,
-        ):
-            result = reconcile(sampled, progress)
-    except UsageError as error:
-        raise click.UsageError(str(error)) from None
+    times = (period, at, grace, skew)
+    asked = _asked(folder, digest_keys, vllm_logs, times, exempt, paths, bool(live_sample))
+    with (
+        _sampled(asked, live_sample, credentials, lookup_url) as sampled,
+        _progress(sampled) as progress,
+    ):
+        result = reconcile(sampled, progress)
     if as_json:
         print_json(result.to_json())
     else:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from router.cli.audit_keys import public_key
+from router.cli.audit_shown import usage
 from router.cli.audit_source import progress as bar
 from router.cli.failing import failing
 from router.cli.given import apart, writing
@@ -52,6 +53,7 @@ _FOLDER = click.Path(path_type=Path, file_okay=False)
               help="report.html, report.pdf or report.json; repeatable.")  # fmt: skip
 @json_option
 @failing
+@usage
 def command(  # noqa: PLR0913
     folder: Path,
     *,
@@ -114,14 +116,10 @@ def _write(
     *,
     as_json: bool,
 ) -> None:
-    from router.audit.commands import UsageError
     from router.reports.making import make
 
-    try:
-        with bar(folder) as progress:
-            report = make(folder, asked, progress)
-    except UsageError as error:
-        raise click.UsageError(str(error)) from None
+    with bar(folder) as progress:
+        report = make(folder, asked, progress)
     for path, write in writers:
         with writing(path):
             path.write_bytes(write(report))

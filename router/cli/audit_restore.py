@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from router.cli.audit_shown import usage
 from router.cli.failing import failing
 from router.cli.shown import json_option, print_json
 
@@ -30,6 +31,7 @@ _FILE = click.Path(path_type=Path, dir_okay=False)
               help="A public key to trust, as PEM file or vkey; repeatable.")  # fmt: skip
 @json_option
 @failing
+@usage
 def command(
     folder: Path,
     bucket: str,
@@ -52,17 +54,14 @@ def command(
       2 usage.
     """  # noqa: D301
     from router.audit.anchors.s3 import S3Objects
-    from router.audit.commands import UsageError, read_anchor
+    from router.audit.commands import read_anchor
     from router.audit.restore import restore
     from router.audit.verify import verify
     from router.cli.audit_keys import public_key
     from router.storage.s3 import s3_client
 
-    try:
-        anchors = [read_anchor(path) for path in against]
-        trusted = [public_key(text) for text in keys]
-    except UsageError as error:
-        raise click.UsageError(str(error)) from None
+    anchors = [read_anchor(path) for path in against]
+    trusted = [public_key(text) for text in keys]
     store = S3Objects(s3_client(region, None, endpoint), bucket)
     restored = restore(store, prefix, folder)
     verdict = verify(folder, against=anchors, public_keys=trusted, sealed=restored.sizes)

@@ -66,3 +66,7 @@ def main() -> None:
     One OpenAI-compatible endpoint in front of models in many regions; and anyone can check
     afterwards where each request ran.
     """
+
+
+if __name__ == "__main__":
+    main(prog_name="domicile")

@@ -1,6 +1,10 @@
 """Numbers with a unit: what they come to, and what is none."""
 
+from decimal import Decimal
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from policies.measures import duration, measure, rate
 
@@ -33,8 +37,27 @@ def test_an_amount_per_time() -> None:
     for text in ("0/min", "0.5/min", "0.0009k/h"):  # a bucket of nothing has no rate to wait by
         with pytest.raises(ValueError, match=r"1 or more: write 0\.5/min as 30/h"):
             rate(text)
+    for text in ("1.5/min", "1.0015k/h", "0.0000015M/s", "1000000.1/d"):
+        with pytest.raises(ValueError, match=r"a whole number: write 1\.5/min as 90/h"):
+            rate(text)
     with pytest.raises(ValueError, match="400 digits is too large"):
         rate("9" * 400 + "/min")
+
+
+@given(
+    amount=st.integers(1, 10**15), digits=st.integers(0, 6), scale=st.sampled_from(("", "k", "M"))
+)
+def test_an_amount_is_exactly_what_is_written_or_refused(
+    amount: int, digits: int, scale: str
+) -> None:
+    exact = Decimal(amount).scaleb(-digits)
+    whole = exact * {"": 1, "k": 1000, "M": 1000000}[scale]
+    try:
+        found, _ = rate(f"{exact:f}{scale}/min")
+    except ValueError:
+        assert whole != whole.to_integral_value() or whole < 1
+    else:
+        assert found == whole
 
 
 def test_other_units_are_the_callers() -> None:

@@ -5,11 +5,13 @@ from pathlib import Path
 
 import pytest
 
+from policies.gathered import PolicyFile
 from policies.loader import Loaded
 from policies.prove import Proof, prove
 from router.checking import Proven, check, stores, unread_variables
 from router.cli.init import BASELINE, RULES
-from router.config import load
+from router.config import ConfigError, load
+from router.loading import baseline_signatures
 from tests.router.folders import AT, CONFIG, sound, write
 
 
@@ -92,6 +94,35 @@ def test_what_only_shows_in_other_files_is_found_too(
 ) -> None:
     box = write(tmp_path, config=CONFIG.replace(old, new))
     assert any(told in problem for problem in check(box.config, {}, AT).problems)
+
+
+@pytest.mark.parametrize(
+    ("name", "what"),
+    [
+        ("domicile.yaml", ""),
+        ("keys.yaml", "the keys file"),
+        ("baseline/main.yaml", "the policy file"),
+        ("rules/example.yaml", "the policy file"),
+        ("log.key", "the signing key"),
+    ],
+)
+def test_a_folder_where_a_file_belongs_is_told_with_what_to_do(
+    tmp_path: Path, name: str, what: str
+) -> None:
+    box = write(tmp_path, config=CONFIG)
+    (tmp_path / name).unlink(missing_ok=True)
+    (tmp_path / name).mkdir()
+    problems = check(box.config, {}, AT).problems
+    (told,) = {one for one in problems if "can't read" in one}
+    assert what in told
+    assert f"{name}`: it is a folder, not a file; name a file in it" in told
+    assert "Errno" not in "".join(problems)
+
+
+def test_a_folder_among_the_signatures_is_told_too(tmp_path: Path) -> None:
+    (tmp_path / "main.sig").mkdir()
+    with pytest.raises(ConfigError, match=r"the signature `.*main\.sig`: it is a folder"):
+        baseline_signatures([PolicyFile("main.yaml", b"")], tmp_path)
 
 
 def test_a_file_that_is_no_yaml_says_where(tmp_path: Path) -> None:

@@ -1,10 +1,13 @@
 """How entries are shown, and which errors are a usage error."""
 
+from pathlib import Path
+
 import click
 import pytest
 
 from router.audit.commands import UsageError
 from router.audit.reading import Place, Shown
+from router.cli import audit_shown
 from router.cli.audit_shown import print_entries, usage, when
 
 ONE = Shown(
@@ -33,3 +36,9 @@ def test_a_usage_error_is_clicks() -> None:
 
 def test_a_time_is_told_in_utc() -> None:
     assert when(0) == "1970-01-01T00:00:00.000+00:00"
+
+
+def test_no_command_turns_usage_errors_by_hand() -> None:
+    folder = Path(audit_shown.__file__).parent
+    turning = [p.name for p in folder.glob("*.py") if "except UsageError" in p.read_text()]
+    assert turning == ["audit_shown.py"]

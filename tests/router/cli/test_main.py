@@ -70,3 +70,20 @@ def test_version(domicile: Domicile) -> None:
     ran = domicile("--version")
     assert ran.code == 0
     assert ran.out.strip()
+
+
+@pytest.mark.parametrize("module", ["router", "router.cli.main"])
+def test_the_package_runs_as_the_command_does(module: str) -> None:
+    def run(*words: str) -> tuple[int, str, str]:
+        ran = subprocess.run(
+            [sys.executable, "-m", module, *words],
+            capture_output=True, text=True, timeout=60, check=False,
+        )  # fmt: skip
+        return ran.returncode, ran.stdout, ran.stderr
+
+    code, out, _ = run("--help")
+    assert code == 0
+    assert out.startswith("Usage: domicile ")
+    code, _, told = run("serv")
+    assert code == 2
+    assert "No such command 'serv'" in told
