@@ -5,12 +5,13 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import FastAPI, Header, Request
+from fastapi import Depends, FastAPI, Header, Request
 from fastapi.responses import JSONResponse, Response
 
 from router.alive import healthy
 from router.errors import RequestError
 from router.live import Live
+from router.once import once
 from router.operating import (
     AcceptanceAsked,
     EraseAsked,
@@ -56,7 +57,9 @@ def application(live: Live | None = None) -> FastAPI:
 
     `live` is that of a process which serves by itself.
     """
-    app = FastAPI(title="Domicile admin", docs_url=None, redoc_url=None)
+    app = FastAPI(
+        title="Domicile admin", docs_url=None, redoc_url=None, dependencies=[Depends(once)]
+    )
     app.add_exception_handler(RequestError, _refused)
 
     @app.get("/healthz")

@@ -45,6 +45,8 @@ from router.vetoes import VetoBoard
 HERE: Final = 2
 """Replicas of one endpoint that a request asks, while there is another endpoint in its plan."""
 _TOP: Final = max(Tier)
+_TICK: Final = 0.01
+"""Seconds that a timer may fire before its time."""
 
 
 class DecideAgain(Exception):
@@ -115,7 +117,8 @@ class Dispatcher:
             found = None
         found = found or run.doubted
         if found is None:
-            raise ended(run.failures, run.attempts, run.vetoed, run.plan)
+            late = self.loop_time() >= run.arrival.deadline - _TICK
+            raise ended(run.failures, run.attempts, run.vetoed, run.plan, late=late)
         return replace(found, attempts=tuple(run.attempts)) if found is run.doubted else found
 
     async def _asked(self, run: Run) -> Dispatched | None:

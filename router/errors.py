@@ -78,6 +78,7 @@ ANSWERS: Mapping[str, Answer] = MappingProxyType(
         "bad_answer": Answer(502, "upstream_error"),
         "model_not_available": Answer(502, "upstream_error"),
         "deadline": Answer(504, "timeout_error"),
+        "upstream_timeout": Answer(504, "upstream_error"),
         "upstream_refused": Answer(400, _INVALID),
         "decided_again": Answer(503, "residency_error", retry=True),
         # 11 relay, after the status is sent

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping, Sequence
 from dataclasses import field
 from types import TracebackType
@@ -26,6 +27,7 @@ Send = Callable[[Message], Awaitable[None]]
 OWN: Final = b"x-domicile-"
 """What the names of headers between clients and this router begin with."""
 
+_NONE: Final[frozenset[bytes]] = frozenset()
 _NAMES = re.compile(rb"[!#$%&'*+\-.^_`|~0-9a-z]+")
 _BREAKS = re.compile(rb"[\r\n\0]")
 
@@ -35,7 +37,7 @@ class RequestHead:
     """Method, decoded path, raw query string, and headers with lower-case names in order.
 
     `get` gives the first value of a header by its name, or `None`; `own` are the headers that
-    are meant for this router, as they came.
+    are meant for this router, as they came; `repeated` the names that stand there twice.
     """
 
     method: str
@@ -44,17 +46,27 @@ class RequestHead:
     headers: Headers
     get: Callable[[bytes], bytes | None] = field(init=False, repr=False, compare=False)
     own: Headers = field(init=False, repr=False, compare=False)
+    repeated: frozenset[bytes] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         # Asked for by every step that reads a header: looked through once.
         pairs = self.headers
-        object.__setattr__(self, "get", dict(reversed(pairs)).get)
+        named = dict(reversed(pairs))
+        object.__setattr__(self, "get", named.get)
+        object.__setattr__(self, "repeated", _repeated(pairs, len(named)))
         own = tuple([pair for pair in pairs if pair[0].startswith(OWN)])
         object.__setattr__(self, "own", own)
 
     def all(self, name: bytes) -> list[bytes]:
         """Every value of a header, by lower-case name, in order."""
         return [value for key, value in self.headers if key == name]
+
+
+def _repeated(pairs: Headers, names: int) -> frozenset[bytes]:
+    if len(pairs) == names:
+        return _NONE
+    counted = Counter(name for name, _ in pairs)
+    return frozenset([name for name, times in counted.items() if times > 1])
 
 
 class Exchange(Protocol):

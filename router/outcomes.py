@@ -14,7 +14,7 @@ from regions.health import Sign
 from router.errors import RequestError
 from router.opening import StatusRefused, StreamFailed
 from router.providers.base import Failure, Kind, Provider
-from router.providers.failures import by_status, meaning
+from router.providers.failures import RETRY_CEILING, by_status, meaning
 from router.transport.messages import AttemptFailed, Fate
 from router.types import Attempt, Candidacy, Plan
 
@@ -43,6 +43,8 @@ _CODES: Final[Mapping[str, Sign]] = MappingProxyType(
 _PASSED_ON: Final = frozenset({400, 404, 413, 415, 422})
 """Statuses of an endpoint that mean the same coming from us; a 421 or 407 would not."""
 _VETOES: Final = frozenset({"quarantine", "drift", "revoked"})
+_UNTOLD: Final = 60.0
+"""Seconds: the longest wait passed on while another endpoint told none."""
 _TRY_LATER: Final = frozenset({503, 529, 429})
 
 
@@ -102,12 +104,17 @@ def _clients(failure: Failure) -> RequestError:
 
 
 def ended(
-    failures: Sequence[Failed], attempts: Sequence[Attempt], vetoed: Sequence[str], plan: Plan
+    failures: Sequence[Failed],
+    attempts: Sequence[Attempt],
+    vetoed: Sequence[str],
+    plan: Plan,
+    *,
+    late: bool,
 ) -> RequestError:
-    """The error when no endpoint of the plan answered.
+    """The error when no endpoint of the plan answered; `late`: the request's deadline has come.
 
-    504 when the time was up; 503 when all that was tried was too busy or unreachable;
-    else 502.
+    504 when the time was up, the request's or each endpoint's own; 503 when all that was tried
+    was too busy or unreachable; else 502.
     """
     reasons = [*attempts_told(attempts), *map(_veto_told, vetoed)]
     reasons += [
@@ -115,7 +122,6 @@ def ended(
         for left in plan.ranked.filtered.excluded
     ]
     results = {one.result for one in failures}
-    waits = [one.retry_after for one in failures if one.retry_after is not None]
     message = f"no endpoint inside {_whose(plan)} answered; {len(attempts)} attempts failed"
     if not attempts and vetoed:
         message = "every endpoint inside the boundary is vetoed right now"
@@ -123,15 +129,32 @@ def ended(
     elif results == {Kind.MISSING.value}:
         message = f"the model is not available inside {_whose(plan)}; {_advice(plan, attempts)}"
         error = RequestError("model_not_available", message, reasons=reasons)
-    elif "deadline" in results or (results and results <= {"timeout"}):
-        message = f"no endpoint inside {_whose(plan)} answered in time"
+    elif "deadline" in results or (late and results == {"timeout"}):
+        message = f"no endpoint inside {_whose(plan)} answered before the request's deadline"
         error = RequestError("deadline", message, reasons=reasons)
+    elif results == {"timeout"}:
+        message = (
+            f"no endpoint inside {_whose(plan)} answered in the time that one has; the request's "
+            "deadline had not come, so a longer one doesn't help: send it again later"
+        )
+        error = RequestError("upstream_timeout", message, reasons=reasons)
     elif all(one.load for one in failures):
-        wait = min(waits, default=1.0)
+        wait = _wait(failures)
         error = RequestError("upstream_unavailable", message, reasons=reasons, retry_after=wait)
     else:
         error = RequestError("bad_answer", message, reasons=reasons)
     return error
+
+
+def _wait(failures: Sequence[Failed]) -> float:
+    """Seconds until the first of these endpoints said that it is worth trying again.
+
+    One that said nothing, as it was not to be reached, may be back at any time: then a long wait
+    for another is not passed on.
+    """
+    told = [one.retry_after for one in failures if one.retry_after is not None]
+    most = RETRY_CEILING if len(told) == len(failures) else _UNTOLD
+    return min([*told, most]) if told else 1.0
 
 
 def _advice(plan: Plan, attempts: Sequence[Attempt]) -> str:

@@ -23,6 +23,7 @@ from router.auth import Home, Principal, authenticate
 from router.errors import RequestError
 from router.live import Live
 from router.misdirection import direct
+from router.once import once
 from router.reading_records import RecordView
 from router.reporting import TYPES, Form, Reporting, run
 from router.surfaces import described
@@ -86,6 +87,7 @@ def build(live: Live) -> FastAPI:
         redoc_url=None,
         openapi_url="/openapi.json",
         redirect_slashes=False,
+        dependencies=[Depends(once)],
     )
     app.state.live = live
     app.add_exception_handler(RequestError, _refused)

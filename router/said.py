@@ -9,6 +9,7 @@ from classifiers.declared import Declared, declared_in_headers, declared_in_meta
 from policies.attributes import AttributeRefused, Supplied
 from router.errors import RequestError
 from router.exchange import OWN, RequestHead
+from router.once import twice
 from router.types import Admitted, Authenticated
 
 T = TypeVar("T")
@@ -58,18 +59,12 @@ def attributes_in(head: RequestHead) -> tuple[tuple[bytes, bytes], ...]:
         if name.startswith(_ATTRIBUTE):
             found.append(pair)
         elif name in once:
-            raise _twice(name.decode())
+            raise twice(name.decode())
         elif name in _KNOWN:
             once.add(name)
         elif name not in _RECEIPT:
             raise _unknown()
     return tuple(found)
-
-
-def _twice(name: str) -> RequestError:
-    return RequestError(
-        "invalid_header", f"`{name}` stands twice in the head; send it once", param=name
-    )
 
 
 def _unknown() -> RequestError:

@@ -27,6 +27,7 @@ from router.grading import Graders
 from router.idempotency import HEADER, Idempotency
 from router.metrics import Metrics
 from router.misdirection import Direction, direct
+from router.once import refuse_repeated
 from router.opening import OpenedStream
 from router.passed import Digested
 from router.pipeline import Observed, Refused
@@ -100,7 +101,9 @@ class TwelveSteps:
         now = effective_now(self.wall_time(), self.log.newest_time())
         keys, stored = arrival.snapshot.keys, arrival.stored
         if stored is None:
-            holder = authenticate(arrival.exchange.head.get, keys, now.time)
+            head = arrival.exchange.head
+            refuse_repeated(head.repeated)
+            holder = authenticate(head.get, keys, now.time)
         else:
             holder = keys.held(stored.key, now.time)
         if isinstance(holder, Home):

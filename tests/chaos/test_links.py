@@ -68,7 +68,14 @@ def held_up(phases: dict[str, Counter[str]]) -> None:
     both = phases["both cut"]
     refused = both.total() - both["fra"] - both["par"]
     assert refused > 0
-    assert set(both) <= {"fra", "par", "deadline", "upstream_unavailable", "overloaded"}
+    assert set(both) <= {
+        "fra",
+        "par",
+        "deadline",
+        "upstream_timeout",
+        "upstream_unavailable",
+        "overloaded",
+    }
     assert phases["joined again"]["fra"] + phases["joined again"]["par"] > 0
     for name in ("lossy", "slow"):
         assert set(phases[name]) <= {"fra", "par"}, "packets are sent again"

@@ -164,6 +164,7 @@ def refused(heard: list[Heard]) -> None:
     assert codes["narrow"]["concurrency_limit"] > 0
     assert codes["clinic"]["no_endpoint_inside_boundary"] > 0
     inside = {"ok", "no_endpoint_inside_boundary", "upstream_unavailable", "bad_answer", "deadline"}
+    inside.add("upstream_timeout")
     inside.add("overloaded")  # all that is inside stays full, and says so, until the wait ends
     told = [one.headers for one in heard if not one.left and one.code == "overloaded"]
     assert all("retry-after" in headers for headers in told)

@@ -12,12 +12,14 @@ import pytest
 from router import types
 from router.audit.layout import Folder
 from router.audit.reading import LogReader, Shown
+from router.config import Limits
 from router.errors import RequestError
 from router.running import Run
 from router.transport.messages import AttemptFailed, Fate, GarbledAnswer
 from router.vetoes import Vetoes
 from tests.garbage import let_go
 from tests.router.crowd import crowd
+from tests.router.house import Plan
 from tests.router.scripted import (
     DONE,
     JSON,
@@ -42,6 +44,14 @@ def first(made: Callable[[], Reply | Exception]) -> Script:
 
 def everybody(made: Callable[[], Reply | Exception]) -> Script:
     return lambda host, number: made()
+
+
+class Hanging(Reply):
+    """A status, and no byte of the body until the time for it is up."""
+
+    async def chunk(self, until: float) -> bytes:
+        await asyncio.sleep(max(0.0, until - asyncio.get_running_loop().time()))
+        raise silent()
 
 
 async def test_the_first_choice_answers(tmp_path: Path) -> None:
@@ -99,7 +109,7 @@ async def test_a_clients_own_mistake_ends_it_and_harms_nobody(tmp_path: Path, st
         (refused, (503, "upstream_unavailable")),
         (lambda: failure(500), (502, "bad_answer")),
         (lambda: Reply(200, JSON, [b"{"]), (502, "bad_answer")),
-        (silent, (504, "deadline")),
+        (silent, (504, "upstream_timeout")),
     ],
 )
 async def test_when_nobody_answers(
@@ -113,6 +123,44 @@ async def test_when_nobody_answers(
         assert [r["endpoint"] for r in reasons] == ["fra1", "par1", "iad1"]
         if done.status == 503:
             assert int(done.sent["retry-after"]) >= 1
+
+
+@pytest.mark.parametrize(("deadline", "code"), [("300ms", "deadline"), ("15s", "upstream_timeout")])
+async def test_a_hung_endpoint_is_no_deadline(tmp_path: Path, deadline: str, code: str) -> None:
+    limits = Limits.model_validate({"answer": "9s", "deadline": deadline})
+    async with scripted(
+        tmp_path, everybody(lambda: Hanging(200, JSON)), Plan(limits=limits)
+    ) as world:
+        asked = asyncio.ensure_future(world.ask())
+        while code == "upstream_timeout" and not asked.done():
+            for replica in ("fra1", "par1", "iad1"):  # as a canary does that found it hanging
+                world.router.live.silence.end(replica)
+            await asyncio.sleep(0.02)
+        done = await asked
+        assert (done.status, done.code) == (504, code)
+
+
+@pytest.mark.parametrize(
+    ("told", "second", "expected"),
+    [
+        ("1800", None, "1800"),  # both say so: the truth, not a minute
+        ("90000", None, "3600"),
+        ("1800", "7", "7"),
+        ("1800", "", "60"),  # the other said nothing, so it may be back sooner
+    ],
+)
+async def test_a_long_retry_after_is_told_and_its_lease_is_short(
+    tmp_path: Path, told: str, second: str | None, expected: str
+) -> None:
+    def script(host: str, number: int) -> Reply:
+        return failure(429, retry_after=told if host == "fra1" or second is None else second)
+
+    async with scripted(tmp_path, script) as world:
+        done = await world.ask()
+        assert (done.code, done.sent["retry-after"]) == ("upstream_unavailable", expected)
+        live = world.router.live
+        for replica in ("fra1", "par1"):
+            assert 0 < live.health.retry_in(replica, live.loop_time()) <= 60
 
 
 async def test_retry_after_is_told(tmp_path: Path) -> None:

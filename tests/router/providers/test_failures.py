@@ -56,6 +56,7 @@ def test_load_is_not_illness(status: int, sign: Sign) -> None:
         (((b"retry-after", b"1.5"),), 1.5),
         (((b"retry-after-ms", b"250"), (b"retry-after", b"9")), 0.25),
         (((b"retry-after", b"-3"),), 0.0),
+        (((b"retry-after", b"1800"),), 1800.0),
         (((b"retry-after", b"86400000"),), RETRY_CEILING),
         (((b"retry-after", b"NaN"),), None),
         (((b"retry-after", b"inf"),), None),
