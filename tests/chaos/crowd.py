@@ -18,7 +18,7 @@ import pytest
 
 from bench.machine import resident_mib, tree
 from router.audit.layout import Folder
-from tests.chaos.world import DEADLINE, KEYS, Client, Heard, Question, write
+from tests.chaos.world import KEYS, Client, Heard, Question, write
 from tests.router.supervisor.running import ROOT, started, until
 
 LONG = "first_token: 10m, answer: 10m, idle: 10m"
@@ -151,12 +151,9 @@ async def crowded(
             for number, one in enumerate(ports)
         } | {"self:iad1/0": f"http://127.0.0.1:{ports[0]}"}
         port = free_port()
-        main = write(folder, urls, (port, free_port()), limits=LONG)
-        deadline = f"deadline: {int(DEADLINE)}s"
-        assert deadline in main.read_text()
-        main.write_text(main.read_text().replace(deadline, "deadline: 10m"))
-        keys = folder / "keys.yaml"
-        keys.write_text(keys.read_text().replace("-key, ", "-key, concurrency: 1000000, ", 2))
+        many = {"clinic": 1_000_000, "games": 1_000_000}
+        listening = (port, free_port())
+        write(folder, urls, listening, limits=LONG, deadline="10m", concurrency=many)
         process = await started(folder, workers)
         stack.push_async_callback(killed, process)
         found = Crowded(folder, process, upstream, port)

@@ -110,8 +110,17 @@ async def steady(folder: Path, rate: float, seconds: float, seed: int = 0) -> Co
             return await _course(router, rate, seconds, random.Random(seed))
         finally:
             if process.returncode is None:
-                process.terminate()
-                await process.wait()
+                await _stopped(router)
+
+
+async def _stopped(router: Running) -> None:
+    """End it as an operator does; one that doesn't end is killed, and that is told."""
+    try:
+        await router.end()
+    finally:
+        if router.process.returncode is None:
+            router.process.kill()
+            await router.process.wait()
 
 
 async def _course(router: Running, rate: float, seconds: float, rng: random.Random) -> Course:

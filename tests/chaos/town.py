@@ -275,14 +275,10 @@ class Town:
 
 
 def _files(folder: Path, urls: dict[str, str], ports: tuple[int, int], redis: int) -> Path:
-    main = write(folder, urls, ports, limits=LIMITS)
+    more = {"clinic": "limits: {requests: 100000/min}"}
+    main = write(folder, urls, ports, limits=LIMITS, more=more)
     main.write_text(main.read_text() + STATE)
     (folder / "redis.url").write_text(f"redis://127.0.0.1:{redis}/0")
-    baseline = folder / "baseline.yaml"
-    clinic = "clinic: {grant: {process: EU}"
-    text = baseline.read_text()
-    assert clinic in text
-    baseline.write_text(text.replace(clinic, clinic + ", limits: {requests: 100000/min}"))
     return main
 
 

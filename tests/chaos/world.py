@@ -16,6 +16,7 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 
 import orjson
 
@@ -56,7 +57,7 @@ router:
   listen: 127.0.0.1:{listen}
   admin: 127.0.0.1:{admin}
   peers: [{{region: self:iad1, url: "https://us.example.com"}}]
-  limits: {{{limits}, connect: 1s, deadline: {deadline}s}}
+  limits: {{{limits}, connect: 1s, deadline: {deadline}}}
 keys: {{file: keys.yaml}}
 policies: {{baseline: [baseline.yaml], rules: [rules.yaml]}}
 log: {{dir: log, signing_key: "file:log.key"}}
@@ -80,31 +81,40 @@ def write(
     ports: tuple[int, int] = (0, 0),
     bedrock: str = "",
     limits: str = HASTY,
+    *,
+    deadline: str = f"{int(DEADLINE)}s",
+    more: Mapping[str, str] = MappingProxyType({}),
+    concurrency: Mapping[str, int] = MappingProxyType({}),
 ) -> Path:
     """Write a router's files; gives the configuration's path.
 
-    `urls` are those of `REPLICAS`; without a URL of `bedrock` there is no model `sonnet`.
+    `urls` are those of `REPLICAS`; without a URL of `bedrock` there is no model `sonnet`. `more`
+    is by tenant what stands beside its grant; `concurrency` is by key.
     """
+    unknown = (more.keys() - TENANTS.keys()) | (concurrency.keys() - KEYS.keys())
+    assert not unknown, unknown
     main = folder / "domicile.yaml"
     listen, admin = ports
-    deadline = int(DEADLINE)
     main.write_text(_MAIN.format(listen=listen, admin=admin, deadline=deadline, limits=limits))
-    (folder / "baseline.yaml").write_text(_baseline(urls, bedrock))
+    (folder / "baseline.yaml").write_text(_baseline(urls, bedrock, more))
     (folder / "rules.yaml").write_text(_RULES)
-    (folder / "keys.yaml").write_text("version: 1\nkeys:\n" + "".join(map(_key, KEYS)))
+    keys = [_key(name, concurrency.get(name)) for name in KEYS]
+    (folder / "keys.yaml").write_text("version: 1\nkeys:\n" + "".join(keys))
     secret = {"aws_access_key_id": TEST_KEY, "aws_secret_access_key": TEST_SECRET.secret_key}
     (folder / "aws.json").write_text(json.dumps(secret))
     signing_key(folder)
     return main
 
 
-def _baseline(urls: Mapping[str, str], bedrock: str) -> str:
+def _baseline(urls: Mapping[str, str], bedrock: str, more: Mapping[str, str]) -> str:
     lines = "version: 1\nregions:\n"
     for region, country in (("fra1", "DE"), ("par1", "FR"), ("iad1", "US")):
         lines += f"  self:{region}: {{country: {country}}}\n"
     lines += "tenants:\n"
     for tenant, within in TENANTS.items():
-        lines += f"  {tenant}: {{{f'grant: {{process: {within}}}' if within else ''}}}\n"
+        grant = [f"grant: {{process: {within}}}"] if within else []
+        also = [more[tenant]] if tenant in more else []
+        lines += f"  {tenant}: {{{', '.join(grant + also)}}}\n"
     lines += "models:\n  assistant: {tiers: {large: [iad, fra, par]}}\n"
     if bedrock:
         lines += "  sonnet: {tiers: {large: [sonnet-us, sonnet-eu]}}\n"
@@ -124,8 +134,9 @@ def _baseline(urls: Mapping[str, str], bedrock: str) -> str:
     return lines
 
 
-def _key(name: str) -> str:
-    tenant, more = ("clinic", ", concurrency: 1") if name == "narrow" else (name, "")
+def _key(name: str, concurrency: int | None) -> str:
+    tenant, most = ("clinic", concurrency or 1) if name == "narrow" else (name, concurrency)
+    more = "" if most is None else f", concurrency: {most}"
     digest = hashlib.sha256(KEYS[name].encode()).hexdigest()
     return f"  - {{id: {name}-key, sha256: {digest}, tenant: {tenant}{more}}}\n"
 

@@ -114,18 +114,13 @@ async def running(
 ) -> AsyncIterator[Running]:
     """Start it; whatever is left at the end is killed, one by one.
 
-    `state` stands in the configuration, `limits` in the tenant `clinic`.
+    `state` stands in the configuration, `limits` (`limits: {…}`) in the tenant `clinic`.
     """
     async with SimulatedFleet(specs()) as fleet, httpx.AsyncClient(trust_env=False) as http:
         port, admin = free_port(), free_port()
-        main = write(folder, {one.name: one.url for one in fleet}, (port, admin))
+        more = {"clinic": limits} if limits else {}
+        main = write(folder, {one.name: one.url for one in fleet}, (port, admin), more=more)
         main.write_text(main.read_text() + state)
-        if limits:
-            baseline = folder / "baseline.yaml"
-            written = "clinic: {grant: {process: EU}"
-            text = baseline.read_text()
-            assert written in text
-            baseline.write_text(text.replace(written, f"{written}, {limits}"))
         process = await started(folder, workers)
         one = Running(
             process, folder, f"http://127.0.0.1:{port}", f"http://127.0.0.1:{admin}", fleet, http
