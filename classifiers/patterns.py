@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable, Iterator
 from ipaddress import ip_address
 from typing import Final
+from unicodedata import normalize
 
 from classifiers import checksums as check
 from classifiers.base import Finding, StoppedEarly
@@ -136,7 +137,21 @@ _VERSIONS: Final = frozenset(
 )
 _MARKS: Final = ".,;:!?()[]\"'/*"
 _BLANKED: Final = bytes(
-    32 if byte in _MARKS.encode() or byte in b"\x1c\x1d\x1e\x1f" else byte for byte in range(256)
+    32 if byte in _MARKS.encode() or byte in b"`\x1c\x1d\x1e\x1f" else byte for byte in range(256)
+)
+# What is not seen, or only seen on another letter; and signs beyond ASCII that part words.
+_HIDDEN: Final = re.compile(
+    "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f"
+    "\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\U000e0000-\U000e0fff]"
+)
+# Beside ASCII and the letters of Latin, Greek and Cyrillic: most texts have nothing else.
+_ODD: Final = re.compile("[^\x00-\x7f\u00c0-\u024f\u0386-\u03ff\u0400-\u0482\u048a-\u04ff]")
+_COMBINING: Final = re.compile(
+    "[\u0300-\u036f\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20f0\ufe20-\ufe2f]"
+)
+_HYPHENS: Final = re.compile("[\u2010\u2011]")
+_BETWEEN: Final = re.compile(
+    "[`´·¡¿«»\u02b9-\u02bf\u2012-\u2027\u2030-\u205e\u2e00-\u2e4f\u3001-\u3003\u3008-\u3011\u30fb]"
 )
 _SPOKEN: Final = _HEALTH | _CHILD | _KIN
 
@@ -187,16 +202,34 @@ def kinds_in(text: str) -> Iterator[str]:
         yield "secret"
     if any(sign in dense for sign in _SECRET_SIGNS) and _SECRET.search(dense):
         yield "secret"
-    # Bytes know only the blanks of ASCII.
-    lowered = (text if text.isascii() else " ".join(words)).lower()
-    plain = lowered.encode("utf-8", "surrogatepass").translate(_BLANKED).split()
+    # Bytes know only the blanks and marks of ASCII.
+    lowered = text.lower() if text.isascii() else " ".join(words).lower()
+    said = lowered if text.isascii() else _unmarked(lowered)
+    plain = said.encode("utf-8", "surrogatepass").translate(_BLANKED).split()
     spoken = _SPOKEN.intersection(plain)
     if not spoken.isdisjoint(_HEALTH):
         yield "health"
-    if not spoken.isdisjoint(_CHILD) or _child(plain, spoken, lowered):
+    if not spoken.isdisjoint(_CHILD) or _child(plain, spoken, said):
         yield "child"
     yield from _dense(dense, lowered)
     yield from _runs(text, lowered)
+
+
+def _unmarked(text: str) -> str:
+    """Text whose words stand as they are listed: composed, without what is not seen in them.
+
+    Where two readings are possible both are read: a mark of no width joins a word or parts two
+    (some scripts are written so), one on a letter belongs to the word or not.
+    """
+    if not _ODD.search(text):
+        return text
+    composed = _COMBINING.sub("", normalize("NFC", normalize("NFKC", text).lower()))
+    if _COMBINING.search(text):
+        composed += " " + _COMBINING.sub("", normalize("NFKD", text)).lower()
+    composed = _BETWEEN.sub(" ", _HYPHENS.sub("-", composed))
+    if not _HIDDEN.search(composed):
+        return composed
+    return f"{_HIDDEN.sub('', composed)} {_HIDDEN.sub(' ', composed)}"
 
 
 def _child(plain: list[bytes], spoken: frozenset[bytes], lowered: str) -> bool:

@@ -7,10 +7,11 @@ import unicodedata
 from time import perf_counter
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from bench import sensitive
+from classifiers import patterns
 from classifiers.patterns import KINDS, LIMIT, Patterns, kinds_in
 from classifiers.suite import Suite
 from classifiers.view import PromptView
@@ -172,3 +173,45 @@ def test_a_number_beside_the_dialogue_is_looked_at_and_too_much_is_not_read() ->
     assert findings(Patterns(), card) == ({"card"}, frozenset())
     much = PromptView.of_chat({"messages": [], "documents": ["x" * (1 << 20)]})
     assert findings(Patterns(), much) == (set(), frozenset({"contains"}))
+
+
+UNSEEN = "\u00ad\u200b\u200c\u200d\u2060\ufeff\u034f\u180e\ufe0f\U000e0061"
+ON_A_LETTER = "\u0301\u0308\u0332\u0336\u20dd"
+AROUND = "'`\u2019\u2018\u201c\u201d\u00ab\u00bb\u2014\u2026\u02bc\u00b4\uff07\u3002"
+WORDS = st.sampled_from(sorted(word.decode() for word in patterns._HEALTH | patterns._CHILD))
+
+
+def kind_of(word: str) -> str:
+    return "health" if word.encode() in patterns._HEALTH else "child"
+
+
+@given(word=WORDS, mark=st.sampled_from(UNSEEN + ON_A_LETTER), data=st.data())
+def test_a_mark_inside_a_word_hides_it_not(word: str, mark: str, data: st.DataObject) -> None:
+    least = 1 if mark in ON_A_LETTER else 0  # it stands on the letter before it
+    at = data.draw(st.integers(least, len(word)))
+    assume(mark in UNSEEN or word.isascii())  # else it is read without its own accents too
+    assert kind_of(word) in kinds_in(f"The {word[:at]}{mark}{word[at:]} of him")
+
+
+@given(word=WORDS, form=st.sampled_from(("NFC", "NFD", "NFKC", "NFKD")), capital=st.booleans())
+def test_a_word_is_found_in_every_form_of_unicode(word: str, form: str, capital: bool) -> None:
+    shown = word.capitalize() if capital else word
+    text = f"Nota \u00e9 {shown} ok"
+    assert kind_of(word) in kinds_in(unicodedata.normalize(form, text))  # type: ignore[arg-type]
+
+
+@given(word=WORDS, left=st.sampled_from(AROUND), right=st.sampled_from(AROUND))
+def test_signs_around_a_word_hide_it_not(word: str, left: str, right: str) -> None:
+    assert kind_of(word) in kinds_in(f"so l{left}{word}{right}s it is")
+
+
+def test_marks_hide_no_child_either() -> None:
+    for text in (
+        "My dau\u00adghter is ill",
+        "mon petit fi\u200bls",
+        "my\u200bson",
+        "l\u2019\u00e9le\u0300ve",
+        "she is 9\u2011year\u2011old",
+        "a 9 ye\u00adar old",
+    ):
+        assert "child" in kinds_in(text), text
