@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from random import random
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from classifiers.difficulty.audit import StandingAudit
 from policies.timed import effective_now
@@ -14,6 +14,7 @@ from regions.fleet import Readings
 from regions.health import HealthBook
 from router.admission import Concurrency
 from router.audit.anchors.keeper import AnchorHealth, AnchorKeeper
+from router.audit.disk import has_room
 from router.audit.log import AuditLog
 from router.balance import Balance
 from router.load import InFlight
@@ -41,6 +42,9 @@ class Files:
     active: str = ""
     looked_at: float = 0.0
     refused: str = ""
+
+
+FULL: Final = "no room is left where it is written; make some"
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,11 +136,18 @@ class Live:
         """Whether requests are served: by this process, or by the whole it belongs to.
 
         A worker whose own log has failed refuses whatever reaches it, so it is not ready though
-        others are: it is soon ended, and connections then go to those.
+        others are: it is soon ended, and connections then go to those. Where no room is left, it
+        is known before the first write fails, in every process at once.
         """
+        if self.is_full():
+            return False
         if self.whole is not None:
             return self.whole.ready and self.log.health.state != "failed"
         return self.is_serving()
+
+    def is_full(self) -> bool:
+        """Whether no room is left for the log."""
+        return not has_room(self.log.folder.path)
 
     def is_serving(self) -> bool:
         """Whether this process serves requests."""
@@ -165,6 +176,8 @@ class Live:
         health = self.log.health
         if health.state != "ok":
             found.append(f"log: {self.ended() or health.reason}")
+        elif self.is_full():
+            found.append(f"log: {FULL}")
         late = [one for one in self.anchored() if one.state != "ok"]
         found += [f"anchor {one.name}: {one.reason or one.state}" for one in late]
         found += () if self.whole is None else self.whole.troubles

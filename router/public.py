@@ -21,7 +21,7 @@ from router.alive import healthy
 from router.auditing import MOST, PageView, auditor, page_for, record_for
 from router.auth import Home, Principal, authenticate
 from router.errors import RequestError
-from router.live import Live
+from router.live import FULL, Live
 from router.misdirection import direct
 from router.once import once
 from router.reading_records import RecordView
@@ -121,9 +121,11 @@ def _health(app: FastAPI, live: Live) -> None:
         """200 while requests are served; 503 at the start, or when the log can't be written."""
         health = live.log.health
         ready = live.ready()
+        failed = health.state == "failed"
+        log = f"{health.state}: {live.ended() or health.reason}".removesuffix(": ")
         body = Ready(
             ready=ready,
-            log=f"{health.state}: {live.ended() or health.reason}".removesuffix(": "),
+            log=f"full: {FULL}" if live.is_full() and not failed else log,
             durability=health.durability,
             policy=live.snapshot.policy.digest,
             degraded=live.degraded(),

@@ -6,9 +6,12 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Protocol
+from typing import Final, Protocol
 
 from router.audit.errors import LogLocked, LogUnavailable
+
+ROOM: Final = 64 << 10
+"""Bytes, those of a batch of entries, without which nothing more is promised."""
 
 
 class Disk(Protocol):
@@ -43,6 +46,22 @@ class Disk(Protocol):
 
         LogUnavailable, and no OSError: there can be none, so nothing can be written there.
         """
+
+
+def has_room(folder: Path) -> bool:
+    """Whether a batch of entries still fits where `folder` is, as its file system tells.
+
+    One that tells no size has room, and so has a folder that can't be asked: what is wrong with
+    it shows at the next write.
+    """
+    try:
+        found = os.statvfs(folder)
+    except OSError:
+        return True
+    blocks = found.f_bfree if os.geteuid() == 0 else found.f_bavail
+    if found.f_blocks and blocks * found.f_frsize < ROOM:
+        return False
+    return not found.f_files or found.f_favail > 0
 
 
 class LocalDisk:

@@ -11,6 +11,7 @@ import pytest
 
 from router.config import Peer
 from router.errors import ANSWERS
+from router.live import Whole
 from tests.router.house import KEYS, House, Plan, house
 
 
@@ -39,6 +40,22 @@ async def test_models_are_those_of_the_key(running: House) -> None:
 async def test_without_a_key_nothing_is_told(running: House, path: str) -> None:
     found = await get(running, path, None)
     assert (found.status_code, found.json()["error"]["code"]) == (401, "missing_api_key")
+
+
+async def test_a_full_disk_is_known_before_a_write_fails(
+    running: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("router.live.has_room", lambda folder: False)
+    ready = await get(running, "/readyz", None)
+    assert (ready.status_code, ready.json()["ready"]) == (503, False)
+    assert ready.json()["log"] == "full: no room is left where it is written; make some"
+    assert "log: no room is left where it is written; make some" in ready.json()["degraded"]
+    # A process is worth keeping that serves again once there is room.
+    assert (await get(running, "/healthz", None)).status_code == 200
+    running.router.live.whole = Whole(True, 2)
+    assert (await get(running, "/readyz", None)).status_code == 503, "a worker knows it too"
+    monkeypatch.undo()
+    assert (await get(running, "/readyz", None)).status_code == 200
 
 
 async def test_health_and_readiness(running: House) -> None:

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from router.audit.disk import LocalDisk
+from router.audit.disk import ROOM, LocalDisk, has_room
 from router.audit.errors import LogLocked, LogUnavailable
 
 
@@ -76,3 +76,33 @@ def test_a_full_device_is_an_error() -> None:
     with pytest.raises(OSError, match="No space"):
         disk.write(fd, b"x")
     disk.close(fd)
+
+
+@pytest.mark.parametrize(
+    ("blocks", "free", "files", "left", "expected"),
+    [
+        (100, 50, 10, 5, True),
+        (100, 0, 10, 5, False),
+        (100, ROOM // 4096 - 1, 10, 5, False),
+        (100, ROOM // 4096, 10, 5, True),
+        (100, 50, 10, 0, False),
+        (0, 0, 0, 0, True),  # it tells nothing of its size
+    ],
+)
+def test_room_is_what_the_file_system_says(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    blocks: int,
+    free: int,
+    files: int,
+    left: int,
+    expected: bool,
+) -> None:
+    told = os.statvfs_result((4096, 4096, blocks, free, free, files, left, left, 0, 255))
+    monkeypatch.setattr(os, "statvfs", lambda folder: told)
+    assert has_room(tmp_path) is expected
+
+
+def test_a_real_folder_is_asked(tmp_path: Path) -> None:
+    assert has_room(tmp_path)
+    assert has_room(tmp_path / "gone"), "the next write tells"
