@@ -51,7 +51,8 @@ class Envelope:
     `known`: smallest share of known words; `wide`: largest share of non-ASCII bytes; `distinct`:
     smallest share of different words in texts of 20 words and more; `distance`: largest mean
     squared z-score of the structure; `words`: fewest words; `calls`: largest value of each of
-    the structure fields that describe the call (turns, tools, json_schema, system).
+    the structure fields that describe the call (turns, tools, json_schema, system); `code`: largest
+    share of pairs of bytes such as code has.
     """
 
     known: float
@@ -60,6 +61,7 @@ class Envelope:
     distance: float
     words: int
     calls: Numbers
+    code: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,19 +11,20 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from time import perf_counter
+from time import thread_time
 from typing import Final
 
 import numpy as np
 
-from classifiers.difficulty import dataset, evaluation, plots, recipe
+from classifiers.difficulty import dataset, evaluated, evaluation, plots, recipe
 from classifiers.difficulty.artifact import ANY, Artifact, ArtifactError, PairModel, load, save
 from classifiers.difficulty.calibration import platt_knots
 from classifiers.difficulty.card import render
 from classifiers.difficulty.compiled import find
-from classifiers.difficulty.curves import Interval, floor_points
+from classifiers.difficulty.curves import floor_points
 from classifiers.difficulty.dataset import Example
-from classifiers.difficulty.evaluation import Report, Scores
+from classifiers.difficulty.evaluated import Evaluation, Part, Told, untold
+from classifiers.difficulty.evaluation import NoRows
 from classifiers.difficulty.scorer import Difficulty
 from classifiers.difficulty.training import TooFewRows
 
@@ -33,49 +34,10 @@ DRAWS: Final = 6
 CALIBRATE_BELOW: Final = 500
 MIN_LOCAL: Final = 200
 """Fewer labels than this cannot switch grading on."""
-_TIMED: Final = 1000
-
-
-Told = Callable[[str, int, int], None]
-"""Progress: what is being done, how many parts of it are done, of how many."""
-
-
-def untold(what: str, done: int, total: int) -> None:
-    """Progress that nobody follows."""
 
 
 class NotBetter(Exception):
     """The new model's lower confidence bound is not above the one in use."""
-
-
-@dataclass(frozen=True, slots=True)
-class Evaluation:
-    """Reports of one question; several when labels were drawn several times."""
-
-    how: str
-    model: str
-    reports: tuple[Report, ...]
-    us_per_prompt: float
-    figures: Mapping[str, str]
-    """SVG texts by name: `curve`, `calibration` and `drift`."""
-
-    def as_json(self) -> dict[str, object]:
-        """Flat numbers: means over draws, `*_low` and `*_high` the 95 % bounds."""
-        first, out = self.reports[0], {}
-        for name in ("apgr", "cpt50", "cpt80"):
-            intervals: list[Interval] = [getattr(report, name) for report in self.reports]
-            values = [interval.value for interval in intervals]
-            out[name] = _mean(values)
-            out[f"{name}_low"] = _mean([interval.low for interval in intervals])
-            out[f"{name}_high"] = _mean([interval.high for interval in intervals])
-            out[f"{name}_spread"] = round(float(np.std(values)), 4)
-        for name in ("ece", "ece_debiased", "brier", "abstained", "gated"):
-            out[name] = _mean([getattr(report, name) for report in self.reports])
-        return {
-            "n": first.n, "gap": round(first.gap, 4), **out,
-            "us_per_prompt": round(self.us_per_prompt, 1), "draws": len(self.reports),
-            "how": self.how, "model": self.model,
-        }  # fmt: skip
 
 
 def evaluate(
@@ -84,28 +46,46 @@ def evaluate(
     labels: int | None = None,
     model: Path = SHIPPED,
     bootstrap: int = evaluation.DRAWS,
-    clock: Callable[[], float] = perf_counter,
+    clock: Callable[[], float] = thread_time,
     told: Told = untold,
+    draw: bool = True,
 ) -> Evaluation:
     """Measure on labelled rows. Without `pair` the artifact at `model` scores every row.
 
     With `pair` (`WEAK:STRONG`) a model is fitted on the training rows, or on `labels` of them
     drawn DRAWS times, and measured on the others; below CALIBRATE_BELOW labels the artifact
-    is calibrated on them, not replaced. Raises RowError, ArtifactError, TooFewRows.
+    is calibrated on them, not replaced. `labels` without `pair` are of the only pair of the rows.
+    `draw`: make figures, too.
+    Raises RowError, ArtifactError, NoRows, TooFewRows.
     """
     told("reading rows", 0, 1)
-    rows = dataset.binary(dataset.read(files))
-    artifact = load(model)
-    if pair is None:
-        held = [row for row in rows if row.split != "train"] or list(rows)
-        kept = () if len(held) < len(rows) or held[0].split != "train" else held
-        how = "artifact on its own training rows" if kept else "artifact"
-        scored = evaluation.score(artifact, held)
-        return _evaluation(how, artifact, [(scored, held)], bootstrap, clock, told)
+    read = dataset.read(files)
+    if not read:
+        raise NoRows("the files hold no rows")
+    between = sum(not {row.y_weak, row.y_strong} <= {0.0, 1.0} for row in read)
+    said = (f"outcomes of {between} rows are between 0 and 1: they were cut at 0.5",)
+    artifact, rows = load(model), dataset.binary(read)
+    if pair is None and labels is None:
+        how, parts = _as_it_is(rows, artifact)
+    else:
+        how, parts = _of_pair(rows, pair or _only_pair(rows), labels, artifact, told)
+    found = evaluated.measured(how, artifact, parts, bootstrap, clock, told, draw)
+    return replace(found, said=said) if between else found
+
+
+def _as_it_is(rows: Sequence[Example], artifact: Artifact) -> tuple[str, list[Part]]:
+    held = [row for row in rows if row.split != "train"] or list(rows)
+    own = len(held) == len(rows) and held[0].split == "train"
+    how = "artifact on its own training rows" if own else "artifact"
+    return how, [(evaluation.score(artifact, held), held)]
+
+
+def _of_pair(
+    rows: Sequence[Example], pair: str, labels: int | None, artifact: Artifact, told: Told
+) -> tuple[str, list[Part]]:
     own = [row for row in rows if row.pair == pair]
     if not own:
-        known = ", ".join(sorted({row.pair for row in rows}))
-        raise TooFewRows(f"no rows of pair `{pair}`; the files have {known}")
+        raise TooFewRows(f"no rows of pair `{pair}`; {_there(rows, pair)}")
     train = [row for row in own if row.split == "train"]
     test = [row for row in own if row.split != "train"]
     if labels is not None:
@@ -113,20 +93,16 @@ def evaluate(
         for seed in range(DRAWS):
             told("draws of labels", seed, DRAWS)
             parts.append(_drawn(artifact, train, test, labels, seed))
-        how = f"{labels} labels, " + ("calibrated" if labels < CALIBRATE_BELOW else "trained")
-        return _evaluation(how, artifact, parts, bootstrap, clock, told)
+        how = "calibrated" if labels < CALIBRATE_BELOW else "trained"
+        return f"{labels} labels, {how}", parts
     told("training", 0, 1)
     if train and test:
         fitted = evaluation.fit_and_score(train, test, artifact.common)
-        return _evaluation(
-            "trained on split train", artifact, [(fitted, test)], bootstrap, clock, told
-        )
+        return "trained on split train", [(fitted, test)]
     if test and pair in artifact.pairs:
-        scored = evaluation.score(artifact, test)
-        return _evaluation("artifact", artifact, [(scored, test)], bootstrap, clock, told)
+        return "artifact", [(evaluation.score(artifact, test), test)]
     fit = partial(evaluation.fit_and_score, common=artifact.common)
-    crossed = evaluation.cross_validated(own, fit)
-    return _evaluation("grouped 5-fold", artifact, [(crossed, own)], bootstrap, clock, told)
+    return "grouped 5-fold", [(evaluation.cross_validated(own, fit), own)]
 
 
 def train(
@@ -138,9 +114,11 @@ def train(
 ) -> str:
     """Train all pairs of the files' training rows (all rows if none is marked); return version.
 
-    Rows that are marked otherwise are kept back, and measured for the card.
+    Rows that are marked otherwise are kept back, and measured for the card. Files are read in the
+    order of their names, so that the same files give the same bytes in whatever order they are
+    given.
     """
-    rows = dataset.binary(dataset.read(files))
+    rows = dataset.binary(dataset.read(sorted(files, key=lambda file: (file.name, str(file)))))
     marked = [row for row in rows if row.split == "train"]
     held = [row for row in rows if row.split != "train"] if marked else []
     common = None if prior else load(SHIPPED).common
@@ -149,15 +127,33 @@ def train(
 
 def calibrate(
     files: Sequence[Path], pair: str, output: Path, model: Path = SHIPPED, name: str = "local"
-) -> str:
+) -> tuple[str, dict[str, str]]:
     """Fit the probabilities of one pair to local labels and write a new artifact.
 
-    The order of prompts stays that of `model`. Raises TooFewRows below MIN_LOCAL labels.
+    The order of prompts stays that of `model`. Returns the version and a figure: `calibration`
+    before and after. Raises TooFewRows below MIN_LOCAL labels.
     """
-    rows = [row for row in dataset.binary(dataset.read(files)) if row.pair == pair]
+    read = dataset.binary(dataset.read(files))
+    rows = [row for row in read if row.pair == pair]
     if len(rows) < MIN_LOCAL:
-        raise TooFewRows(f"{len(rows)} labels of `{pair}`; at least {MIN_LOCAL} are needed")
-    return save(replace(calibrated(load(model), rows), name=name), output)
+        there = "" if rows or not read else f"; {_there(read, pair)}"
+        raise TooFewRows(f"{len(rows)} labels of `{pair}`; at least {MIN_LOCAL} are needed{there}")
+    before = load(model)
+    after = replace(calibrated(before, rows), name=name)
+    return save(after, output), _before_and_after(before, after, rows)
+
+
+def _before_and_after(before: Artifact, after: Artifact, rows: Sequence[Example]) -> dict[str, str]:
+    better = (evaluation.gains(rows) > 0).astype(float)
+    named = {"before": before, f"after, on the same {len(rows)} labels": after}
+    return {
+        "calibration": plots.calibrations(
+            [
+                plots.calibrated_bins(evaluation.score(one, rows).probability, better, said)
+                for said, one in named.items()
+            ]
+        )
+    }
 
 
 def calibrated(artifact: Artifact, rows: Sequence[Example]) -> Artifact:
@@ -238,10 +234,27 @@ def compare(new: Path, used: Path, files: Sequence[Path], activate: bool = False
     gain = evaluation.gains(held)
     found = evaluation.difference(first.rank, second.rank, gain)
     figures = {
-        "curve": plots.call_performance({"new": (first.rank, gain), "used": (second.rank, gain)}),
+        "call_performance": plots.call_performance(
+            {"new": (first.rank, gain), "used": (second.rank, gain)}
+        ),
         "drift": plots.score_drift(second.rank.tolist(), first.rank.tolist()),
     }
     return Comparison(found.value, found.low, found.high, figures, *artifacts)
+
+
+def _only_pair(rows: Sequence[Example]) -> str:
+    pairs = sorted({row.pair for row in rows})
+    if len(pairs) > 1:
+        raise TooFewRows(f"labels of which pair? {_there(rows, '')}")
+    return pairs[0]
+
+
+def _there(rows: Sequence[Example], pair: str) -> str:
+    """Which pairs the files have, for who asked for another one."""
+    for row in rows:
+        if pair == f"{row.strong}:{row.weak}":
+            return f"the files have it the other way round: `{row.pair}`"
+    return "the files have " + ", ".join(sorted({row.pair for row in rows}))
 
 
 def _either(path: Path) -> Artifact:
@@ -280,8 +293,10 @@ def _model(artifact: Artifact, pair: str) -> tuple[PairModel | None, object]:
 
 def _drawn(
     artifact: Artifact, train: list[Example], test: list[Example], labels: int, seed: int
-) -> tuple[Scores, Sequence[Example]]:
+) -> Part:
     pool = train or test
+    if labels > len(pool):
+        raise TooFewRows(f"{labels} labels are asked for, and {len(pool)} rows can be drawn from")
     inside, outside = evaluation.draw(pool, labels, seed)
     chosen = [pool[i] for i in inside]
     held = test if train and test else [pool[i] for i in outside]
@@ -290,58 +305,3 @@ def _drawn(
     if labels < CALIBRATE_BELOW:
         return evaluation.score(calibrated(artifact, chosen), held), held
     return evaluation.fit_and_score(chosen, held, artifact.common), held
-
-
-def _evaluation(
-    how: str,
-    artifact: Artifact,
-    parts: Sequence[tuple[Scores, Sequence[Example]]],
-    bootstrap: int,
-    clock: Callable[[], float],
-    told: Told,
-) -> Evaluation:
-    reports = []
-    for number, (scores, rows) in enumerate(parts):
-        told("bounds by bootstrap", number, len(parts))
-        reports.append(evaluation.report(scores, evaluation.gains(rows), bootstrap))
-    told("bounds by bootstrap", len(parts), len(parts))
-    timed = _timed(artifact, parts[0][1], clock)
-    figures = _figures(artifact, parts, reports[0])
-    return Evaluation(how, artifact.version(), tuple(reports), timed, figures)
-
-
-def _figures(
-    artifact: Artifact, parts: Sequence[tuple[Scores, Sequence[Example]]], first: Report
-) -> dict[str, str]:
-    curves_of = {
-        f"draw {number + 1}" if len(parts) > 1 else "router": (scores.rank, evaluation.gains(rows))
-        for number, (scores, rows) in enumerate(parts)
-    }
-    scores, rows = parts[0]
-    better = (evaluation.gains(rows) > 0).astype(float)
-    note = f", debiased ECE {first.ece_debiased:.3f}"
-    found = {
-        "curve": plots.call_performance(curves_of),
-        "calibration": plots.calibration(scores.probability, better, note),
-    }
-    model = artifact.pairs.get(rows[0].pair)
-    same = [row.pair == rows[0].pair for row in rows]
-    if model is not None and all(same):
-        now = evaluation.score(artifact, rows).rank.tolist()
-        found["drift"] = plots.score_drift(model.quantiles, now)
-    return found
-
-
-def _timed(artifact: Artifact, rows: Sequence[Example], clock: Callable[[], float]) -> float:
-    difficulty = Difficulty(artifact, rows[0].weak, rows[0].strong, find()[0])
-    views = [row.view for row in rows[:_TIMED] if row.view.parts]
-    if not views:
-        return float("nan")
-    started = clock()
-    for view in views:
-        difficulty.score(view)
-    return (clock() - started) / len(views) * 1e6
-
-
-def _mean(values: Sequence[float]) -> float:
-    return round(float(np.mean(values)), 4)

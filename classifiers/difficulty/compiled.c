@@ -35,7 +35,7 @@ typedef struct {
 } Model;
 
 typedef struct {
-    double gain, distance, known, wide, distinct, words;
+    double gain, distance, known, wide, distinct, words, code;
     double inputs[INPUTS]; /* both base heads, how common words are, then the structure */
 } Found;
 
@@ -60,10 +60,18 @@ typedef struct {
  * it lies in a state, when fewer bytes follow than a state has. */
 static uint32_t CRC[BELOW + 8][256];
 static uint32_t START[9]; /* what becomes of the first state over so many bytes */
-static uint64_t CLASS[256];  /* a counter of eight bits for each of Counts, and IN_WORD */
+/* A pair of bytes is such as code has if its first and its second have a bit in common. */
+static uint8_t FIRST[256], SECOND[256];
+static uint64_t CLASS[256]; /* a counter of eight bits for each of Counts, and IN_WORD */
 
 static void mark(const char *members, int lane) {
     for (; *members; members++) CLASS[(uint8_t)*members] |= 1ull << (8 * lane);
+}
+
+/* Each of `firsts` before each of `seconds` is such a pair. */
+static void paired(const char *firsts, const char *seconds, int bit) {
+    for (; *firsts; firsts++) FIRST[(uint8_t)*firsts] |= (uint8_t)(1 << bit);
+    for (; *seconds; seconds++) SECOND[(uint8_t)*seconds] |= (uint8_t)(1 << bit);
 }
 
 static uint64_t eight(const uint8_t *at) {
@@ -115,6 +123,16 @@ int64_t domicile_prepare(void) {
     mark("0123456789", DIGITS);
     mark("=+^*/\\$<>|()[]{}", SYMBOLS);
     mark("\n", LINES);
+    memset(FIRST, 0, sizeof FIRST);
+    memset(SECOND, 0, sizeof SECOND);
+    paired("\n", " \t", 0);
+    paired(";{", "\n", 1);
+    paired("(", ")", 2);
+    paired(")", ":;", 3);
+    paired("\"", ":,", 4);
+    paired("-/", ">", 5);
+    paired("<", "/", 6);
+    paired("]", ";", 7);
     return (int64_t)sizeof(Model) * 100000 + (int64_t)sizeof(Found);
 }
 
@@ -219,12 +237,20 @@ static double spread(const uint8_t *at, int64_t size, int64_t lines) {
     return log(sqrt((double)(lines * squares - total * total)) / (double)lines + 1.0);
 }
 
+/* How many pairs of bytes of a text are such as code has, after the first one. */
+static int64_t coded(const uint8_t *text, int64_t size) {
+    int64_t pairs = 0;
+    for (int64_t i = 1; i < size; i++) pairs += (FIRST[text[i - 1]] & SECOND[text[i]]) != 0;
+    return pairs > 0 ? pairs - 1 : 0;
+}
+
 static void shaped(Found *found, const Bag *bag, int64_t bytes, int64_t stem, int64_t begin) {
     const uint32_t *in_stem = bag->stem.of, *in_options = bag->options.of;
     int64_t rest = bytes - begin, lines = in_options[LINES] + 1;
     double size = (double)(bytes + 1), count = (double)(bag->words ? bag->words : 1);
     double *out = found->inputs + BASE;
     found->words = bag->words;
+    found->code = (double)coded(bag->text, bytes) / size;
     found->distinct = (double)bag->distinct / count;
     found->known = bag->distinct ? (double)bag->known / (double)bag->distinct : 0.0;
     found->wide = bytes ? (double)(in_stem[HIGH] + in_options[HIGH]) / (double)bytes : 0.0;

@@ -32,7 +32,7 @@ _NO_CALLS: Final = _Calls()
 _at: Final = ctypes.byref
 _Pairs = ctypes.c_byte * (2 * BUCKETS)
 _SIZES: Final = 100_000
-_FIRST: Final = Struct("6d").unpack_from
+_FIRST: Final = Struct("7d").unpack_from
 """The first fields of `Found`: reading them one by one takes three times as long."""
 
 
@@ -52,7 +52,7 @@ class Found(ctypes.Structure):
     _fields_ = (
         ("gain", ctypes.c_double), ("distance", ctypes.c_double), ("known", ctypes.c_double),
         ("wide", ctypes.c_double), ("distinct", ctypes.c_double),
-        ("words", ctypes.c_double), ("inputs", _Inputs),
+        ("words", ctypes.c_double), ("code", ctypes.c_double), ("inputs", _Inputs),
     )  # fmt: skip
 
 
@@ -137,9 +137,9 @@ class CompiledScorer:
         """The same as `Scorer.measure` of the view's features, to the last bit."""
         data, cut = read(view)
         calls = calls_of(view)
-        gain, distance, known, wide, distinct, words = _FIRST(self._call(data, calls))
+        gain, distance, known, wide, distinct, words, code = _FIRST(self._call(data, calls))
         return tuple.__new__(
-            Measured, (gain, distance, known, wide, distinct, int(words), cut, calls)
+            Measured, (gain, distance, known, wide, distinct, int(words), cut, calls, code)
         )
 
     def _call(self, data: bytes, calls: tuple[float, float, float, float]) -> Found:

@@ -78,12 +78,15 @@ def brier(probability: Vector, outcome: Vector) -> float:
 
 
 def bounds(draws: list[float], value: float) -> Interval:
-    """Percentile bounds of bootstrap draws; draws that are not finite are left out."""
+    """Percentile bounds of bootstrap draws, and never beyond the value itself.
+
+    Draws that are not finite are left out.
+    """
     finite = [draw for draw in draws if np.isfinite(draw)]
     if not finite:
         return Interval(value, float("nan"), float("nan"))
     low, high = np.quantile(finite, (0.025, 0.975))
-    return Interval(value, float(low), float(high))
+    return Interval(value, min(float(low), value), max(float(high), value))
 
 
 def floor_points(scores: Vector, gain: Vector, draws: int = 200) -> tuple[tuple[float, float], ...]:

@@ -1,8 +1,9 @@
 """Labelled rows for training and evaluation, from JSONL(.gz), CSV or Parquet files.
 
-A row has `weak`, `strong`, `y_weak`, `y_strong` (quality in [0, 1]) and either `prompt` (text) or
-`features` (what the outcome store keeps: hashed, no text). Optional: `id`, `source`, `category`,
-`split`, `group` (rows of one group never part in a split; default: the prompt's hash).
+A row has `weak`, `strong`, `y_weak`, `y_strong` (quality in [0, 1], or true and false) and either
+`prompt` (text, or a list of chat messages) or `features` (what the outcome store keeps: hashed, no
+text). Optional: `id`, `source`, `category`, `split`, `group` (rows of one group never part in a
+split; default: the prompt's hash) and `at` (seconds since the epoch). Blank lines are left out.
 """
 
 from __future__ import annotations
@@ -12,12 +13,16 @@ import gzip
 import json
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Final
 from zlib import crc32
 
 from classifiers.difficulty.features import BUCKETS, STRUCTURE, Features, extract
 from classifiers.view import PromptView
+
+_LONGEST: Final = 1 << 30
+"""Characters of one field of a CSV file; a prompt may be longer than Python's usual 131,072."""
 
 
 class RowError(Exception):
@@ -26,7 +31,10 @@ class RowError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """One prompt with the outcomes of both models. `view` is empty if only features are known."""
+    """One prompt with the outcomes of both models. `view` is empty if only features are known.
+
+    `at`: when it was asked, in seconds since the epoch, where the row says so.
+    """
 
     weak: str
     strong: str
@@ -38,6 +46,7 @@ class Example:
     group: str
     view: PromptView
     features: Features
+    at: float | None = None
 
     @property
     def pair(self) -> str:
@@ -53,12 +62,9 @@ def read(paths: Iterable[Path]) -> tuple[Example, ...]:
 def binary(examples: Iterable[Example]) -> tuple[Example, ...]:
     """The same rows with outcomes cut at 0.5, as published routers are measured."""
     return tuple(
-        Example(
-            e.weak, e.strong, float(e.y_weak >= 0.5), float(e.y_strong >= 0.5), e.source,
-            e.category, e.split, e.group, e.view, e.features,
-        )
+        replace(e, y_weak=float(e.y_weak >= 0.5), y_strong=float(e.y_strong >= 0.5))
         for e in examples
-    )  # fmt: skip
+    )
 
 
 def features_row(features: Features) -> dict[str, object]:
@@ -66,23 +72,30 @@ def features_row(features: Features) -> dict[str, object]:
     return {
         "stem": sorted(features.stem), "options": sorted(features.options), "count": features.count,
         "structure": list(features.structure), "wide": features.wide,
-        "distinct": features.distinct, "cut": features.cut,
+        "distinct": features.distinct, "cut": features.cut, "code": features.code,
     }  # fmt: skip
 
 
 def _examples(path: Path) -> Iterator[Example]:
-    for number, row in enumerate(_rows(path), 1):
+    for number, row in _rows(path):
         try:
             yield _example(row, path.name.split(".")[0])
         except (KeyError, TypeError, ValueError) as error:
             raise RowError(
-                f"{path}:{number}: {type(error).__name__}: {error}; a row needs `weak`, `strong`, "
-                "`y_weak`, `y_strong` and `prompt` or `features`"
+                f"{path}:{number}: {_said(error)}; a row needs `weak`, `strong`, `y_weak`, "
+                "`y_strong` and `prompt` or `features`"
             ) from error
 
 
-def _rows(path: Path) -> Iterator[Mapping[str, object]]:
-    """The rows of a file. One that was cut, or isn't what its name says, is told as such."""
+def _said(error: Exception) -> str:
+    return f"there is no {error}" if isinstance(error, KeyError) else str(error)
+
+
+def _rows(path: Path) -> Iterator[tuple[int, Mapping[str, object]]]:
+    """The rows of a file, each with the number of its line (of its row in Parquet).
+
+    One that was cut, or isn't what its name says, is told as such.
+    """
     try:
         yield from _stored(path)
     except RowError:
@@ -91,44 +104,50 @@ def _rows(path: Path) -> Iterator[Mapping[str, object]]:
         raise RowError(f"`{path}` can't be read: {error}; is it whole?") from error
 
 
-def _stored(path: Path) -> Iterator[Mapping[str, object]]:
+def _stored(path: Path) -> Iterator[tuple[int, Mapping[str, object]]]:
     name = path.name.lower()
     if name.endswith((".jsonl.gz", ".json.gz")):
-        with gzip.open(path, "rt", encoding="utf-8") as lines:
+        with gzip.open(path) as lines:
             yield from _json_lines(path, lines)
-    elif name.endswith((".jsonl", ".json")):
-        with path.open(encoding="utf-8") as lines:
+    elif name.endswith((".jsonl", ".json", ".jsonl.1")):
+        with path.open("rb") as lines:
             yield from _json_lines(path, lines)
     elif name.endswith(".csv"):
-        with path.open(encoding="utf-8", newline="") as lines:
-            yield from csv.DictReader(lines)
+        csv.field_size_limit(_LONGEST)
+        with path.open(encoding="utf-8-sig", newline="") as lines:
+            reader = csv.DictReader(lines)
+            for row in reader:
+                yield reader.line_num, row
     elif name.endswith(".parquet"):
         from pyarrow import parquet  # optional extra, only for this format
 
-        yield from parquet.read_table(path).to_pylist()
+        yield from enumerate(parquet.read_table(path).to_pylist(), 1)
     else:
         raise RowError(f"`{path}`: unknown format; use .jsonl, .jsonl.gz, .csv or .parquet")
 
 
-def _json_lines(path: Path, lines: Iterable[str]) -> Iterator[Mapping[str, object]]:
+def _json_lines(path: Path, lines: Iterable[bytes]) -> Iterator[tuple[int, Mapping[str, object]]]:
     for number, line in enumerate(lines, 1):
         if not line.strip():
             continue
         try:
             row = json.loads(line)
+        except UnicodeDecodeError as error:
+            raise ValueError(f"line {number}: {error}") from error
         except ValueError as error:
             raise RowError(f"{path}:{number}: not JSON: {error}") from error
         if not isinstance(row, dict):
             raise RowError(f"{path}:{number}: a row is a JSON object")
-        yield row
+        yield number, row
 
 
 def _example(row: Mapping[str, object], stem: str) -> Example:
-    prompt, hashed = row.get("prompt"), row.get("features")
-    if isinstance(prompt, str):
-        view = PromptView.of_text(prompt)
+    prompt, hashed, at = row.get("prompt"), row.get("features"), row.get("at")
+    if isinstance(prompt, str | list):
+        view = _view(prompt)
         features = extract(view)
-        key = f"{crc32(prompt.encode('utf-8', 'surrogatepass')):08x}"
+        text = prompt if isinstance(prompt, str) else json.dumps(prompt)
+        key = f"{crc32(text.encode('utf-8', 'surrogatepass')):08x}"
     else:
         view, features = PromptView(), _features(hashed)
         key = f"{crc32(json.dumps(features.words).encode()):08x}"
@@ -136,7 +155,17 @@ def _example(row: Mapping[str, object], stem: str) -> Example:
         str(row["weak"]), str(row["strong"]), _quality(row["y_weak"]), _quality(row["y_strong"]),
         str(row.get("source") or stem), str(row.get("category") or ""),
         str(row.get("split") or ""), str(row.get("group") or key), view, features,
+        None if at in (None, "") else float(str(at)),
     )  # fmt: skip
+
+
+def _view(prompt: str | list[object]) -> PromptView:
+    if isinstance(prompt, str):
+        return PromptView.of_text(prompt)
+    view = PromptView.of_chat({"messages": prompt})
+    if not view.messages or view.unknown:
+        raise ValueError("a `prompt` that is a list needs messages with `role` and `content`")
+    return view
 
 
 def _features(raw: object) -> Features:
@@ -148,12 +177,15 @@ def _features(raw: object) -> Features:
         raise ValueError("features of another version")
     return Features(
         stem - options, options, int(raw["count"]), structure, float(raw["wide"]),
-        float(raw["distinct"]), bool(raw["cut"]),
+        float(raw["distinct"]), bool(raw["cut"]), float(raw.get("code", 0.0)),
     )  # fmt: skip
 
 
 def _quality(value: object) -> float:
-    quality = float(str(value))
+    if value is None or value == "":
+        raise ValueError("an outcome is missing")
+    told = str(value).lower()
+    quality = float({"true": "1", "false": "0"}.get(told, told))
     if not 0.0 <= quality <= 1.0:
         raise ValueError(f"quality `{value}` is not between 0 and 1")
     return quality

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
+from math import nan
 from typing import Final
 
 import numpy as np
@@ -15,6 +17,7 @@ from numpy.typing import NDArray
 
 from classifiers.difficulty import curves
 from classifiers.difficulty.artifact import ANY, Artifact
+from classifiers.difficulty.bootstrap import Resampled, counts
 from classifiers.difficulty.curves import Interval
 from classifiers.difficulty.dataset import Example
 from classifiers.difficulty.scorer import Difficulty
@@ -22,6 +25,10 @@ from classifiers.difficulty.training import FOLDS, Trained, fold_of, train_pair
 
 Vector = NDArray[np.float64]
 DRAWS: Final = 1000
+
+
+class NoRows(Exception):
+    """There is nothing to measure on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,10 +44,18 @@ class Scores:
         """Ranking scores of the router: abstained rows first."""
         return np.where(self.abstained, np.inf, self.rank)
 
+    def only(self, rows: NDArray[np.bool_]) -> Scores:
+        """The scores of some of the rows."""
+        return Scores(self.rank[rows], self.probability[rows], self.abstained[rows])
+
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """One measurement; `gap` is mean quality of strong minus weak."""
+    """One measurement; `gap` is mean quality of strong minus weak.
+
+    `left_out`: share of bootstrap draws without a gap, which the bounds are not of. `unsaid`: why
+    there are no APGR and CPT (then they are not numbers), or an empty string.
+    """
 
     n: int
     gap: float
@@ -52,6 +67,8 @@ class Report:
     brier: float
     abstained: float
     gated: float
+    left_out: float = 0.0
+    unsaid: str = ""
 
 
 def score(artifact: Artifact, examples: Sequence[Example]) -> Scores:
@@ -74,21 +91,17 @@ def gains(examples: Sequence[Example]) -> Vector:
 
 
 def report(scores: Scores, gain: Vector, draws: int = DRAWS, seed: int = 0) -> Report:
-    """All numbers of one set of rows; bootstrap over rows, seeded."""
+    """All numbers of one set of rows; bootstrap over rows, seeded. Raises NoRows for none."""
+    if not len(gain):
+        raise NoRows("there are no rows to measure on")
     rng = np.random.default_rng(seed)
+    drawn, left_out = _drawn(scores.rank, gain, draws, rng)
+    unsaid = _unsaid(gain)
     metrics: tuple[Callable[[Vector, Vector], float], ...] = (
-        curves.apgr,
-        lambda s, g: curves.cpt(s, g, 0.5),
-        lambda s, g: curves.cpt(s, g, 0.8),
-    )
-    drawn: list[list[float]] = [[], [], []]
-    for _ in range(draws):
-        rows = rng.integers(0, len(gain), len(gain))
-        if gain[rows].mean() > 0:
-            for kept, metric in zip(drawn, metrics, strict=True):
-                kept.append(metric(scores.rank[rows], gain[rows]))
+        curves.apgr, partial(curves.cpt, target=0.5), partial(curves.cpt, target=0.8),
+    )  # fmt: skip
     intervals = [
-        curves.bounds(kept, metric(scores.rank, gain))
+        Interval(nan, nan, nan) if unsaid else curves.bounds(kept, metric(scores.rank, gain))
         for kept, metric in zip(drawn, metrics, strict=True)
     ]
     better = (gain > 0).astype(float)
@@ -97,8 +110,38 @@ def report(scores: Scores, gain: Vector, draws: int = DRAWS, seed: int = 0) -> R
         len(gain), float(gain.mean()), intervals[0], intervals[1], intervals[2],
         curves.ece(probability, better), curves.debiased_ece(probability, better, rng),
         curves.brier(probability, better), float(scores.abstained.mean()),
-        curves.apgr(scores.gated, gain),
+        nan if unsaid else curves.apgr(scores.gated, gain), left_out, unsaid,
     )  # fmt: skip
+
+
+def _drawn(
+    rank: Vector, gain: Vector, draws: int, rng: np.random.Generator
+) -> tuple[tuple[list[float], list[float], list[float]], float]:
+    """APGR, CPT50 and CPT80 of each draw that has a gain; the share of draws that have none."""
+    resampled = Resampled(rank, gain)
+    areas: list[float] = []
+    halves: list[float] = []
+    most: list[float] = []
+    for _ in range(draws):
+        curve = resampled.curve(counts(rng, len(gain)))
+        if curve is not None:
+            areas.append(curve.area())
+            halves.append(curve.reach(0.5))
+            most.append(curve.reach(0.8))
+    return (areas, halves, most), 1.0 - len(areas) / max(draws, 1)
+
+
+def _unsaid(gain: Vector) -> str:
+    """Why there is no recovered quality to speak of, or an empty string."""
+    mean = float(gain.mean())
+    if mean > 0:
+        return ""
+    if mean < 0:
+        return (
+            f"strong is worse than weak on these rows (by {-mean:.4f} on average): there is no "
+            "quality to recover; is the pair the other way round?"
+        )
+    return "strong is as good as weak on these rows: there is no quality to recover"
 
 
 def as_artifact(trained: Trained, common: bytes, name: str = "local") -> Artifact:
@@ -158,11 +201,12 @@ def draw(examples: Sequence[Example], labels: int, seed: int) -> tuple[list[int]
 def difference(a: Vector, b: Vector, gain: Vector, draws: int = DRAWS, seed: int = 0) -> Interval:
     """APGR of ranking `a` minus that of `b` on the same rows, paired bootstrap."""
     rng = np.random.default_rng(seed)
-    drawn = []
+    first, second, drawn = Resampled(a, gain), Resampled(b, gain), []
     for _ in range(draws):
-        rows = rng.integers(0, len(gain), len(gain))
-        if gain[rows].mean() > 0:
-            drawn.append(curves.apgr(a[rows], gain[rows]) - curves.apgr(b[rows], gain[rows]))
+        drawing = counts(rng, len(gain))
+        one, other = first.curve(drawing), second.curve(drawing)
+        if one is not None and other is not None:
+            drawn.append(one.area() - other.area())
     return curves.bounds(drawn, curves.apgr(a, gain) - curves.apgr(b, gain))
 
 

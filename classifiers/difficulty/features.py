@@ -30,6 +30,17 @@ _DIGITS: Final = b"0123456789"
 _SYMBOLS: Final = b"=+^*/\\$<>|()[]{}"
 _LETTERS: Final = bytes(range(97, 123)) + bytes(range(128, 256))
 _ASCII: Final = bytes(range(128))
+_CODE: Final = (
+    (b"\n", (b"\n ", b"\n\t", b"{\n")),
+    (b";", (b";\n", b");", b"];")),
+    (b")", (b"()", b"):")),
+    (b'"', (b'":', b'",')),
+    (b">", (b"->", b"/>")),
+    (b"<", (b"</",)),
+)
+"""Pairs of bytes that code, markup and data files have and that prose and formulas rarely have.
+The two bytes of a pair differ, so that no occurrence overlaps another. Before them is the byte
+without which there are none: most texts have few of these."""
 
 # Order is part of the artifact format. The last four are of the call, not of the text.
 STRUCTURE: Final = (
@@ -47,7 +58,7 @@ class Features:
     """`options`: hashed words of the options, in [0, BUCKETS); `stem`: those that are only in the
     rest of the text. `count`: words, repeated ones too; `structure`: floats in the order of
     STRUCTURE; `wide`: share of bytes outside ASCII in [0, 1]; `distinct`: share of different
-    words; `cut`: text was shortened.
+    words; `cut`: text was shortened; `code`: share of pairs of bytes such as code has, in [0, 1].
     Made once per request and not shared, so it is not frozen: that costs a microsecond.
     """
 
@@ -58,6 +69,7 @@ class Features:
     wide: float
     distinct: float
     cut: bool
+    code: float = 0.0
 
     @property
     def words(self) -> list[int]:
@@ -103,7 +115,16 @@ def extract(view: PromptView) -> Features:
     structure = (different, *_structure(data, stem, options), *calls_of(view))
     wide = 0.0 if data.isascii() else len(data.translate(None, _ASCII)) / len(data)
     distinct = (len(of_stem) + len(of_options)) / (count or 1)
-    return Features(of_stem, of_options, count, structure, wide, distinct, cut)
+    return Features(of_stem, of_options, count, structure, wide, distinct, cut, _code(data))
+
+
+def _code(data: bytes) -> float:
+    pairs = 0
+    for byte, having in _CODE:
+        if byte in data:
+            pairs += sum(map(data.count, having))
+    # The first one is free: a sentence may quote something.
+    return (pairs - 1) / (len(data) + 1) if pairs > 1 else 0.0
 
 
 def _structure(data: bytes, stem: bytes, options: bytes) -> tuple[float, ...]:

@@ -23,7 +23,7 @@ class Measured(NamedTuple):
 
     `gain`: expected quality of strong minus weak; `distance`: sum of the squared z-scores of the
     text's structure; `known`: share of its distinct words that training rows had; `words`: how
-    many words; `wide`, `distinct`, `cut`: as in `Features`; `calls`: the fields of the call.
+    many words; `wide`, `distinct`, `cut`, `code`: as in `Features`; `calls`: fields of the call.
     """
 
     gain: float
@@ -34,6 +34,7 @@ class Measured(NamedTuple):
     words: int
     cut: bool
     calls: tuple[float, ...]
+    code: float
 
 
 class Gate:
@@ -51,7 +52,7 @@ class Gate:
             return "not_text"
         if view.unknown or view.truncated:
             return "unread"
-        _, distance, known, wide, distinct, words, cut, calls = measured
+        _, distance, known, wide, distinct, words, cut, calls, code = measured
         limits = self._envelope
         if words < limits.words:
             return "too_short"
@@ -63,6 +64,8 @@ class Gate:
             return "too_long"
         if words >= _REPEATS and distinct < limits.distinct:
             return "repetition"
+        if code > limits.code:
+            return "code"
         if known < limits.known:
             return "vocabulary"
         return "distance" if distance > self._distance else ""

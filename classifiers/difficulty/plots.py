@@ -8,15 +8,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
+from math import sqrt
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from classifiers.difficulty import curves, drift
+from classifiers.difficulty.bootstrap import Resampled, counts
 
 Vector = NDArray[np.float64]
 Point = tuple[float, float]
+Interval = tuple[float, float, float]
 _COLOURS: Final = ("#1b6ca8", "#c8553d", "#4a7c59", "#7d5ba6", "#b08900", "#5c5c5c")
 _WIDTH: Final = 640
 _HEIGHT: Final = 420
@@ -28,42 +31,97 @@ _OPEN: Final = (
 )
 _TURNED: Final = 'transform="rotate(-90)" text-anchor="end"'
 _TICKS: Final = 5
+_BANDS: Final = 2
+_BAND: Final = "; band: 95 % of bootstrap draws"
+_DRAWS: Final = 300
+_Z: Final = 1.959964
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One line of a chart; `dashed` for a reference, `dots` to show its points."""
+    """One line of a chart; `dashed` for a reference, `dots` to show its points.
+
+    `band`: (x, low, high) of an area around the line; `bars`: the same as upright bars.
+    """
 
     name: str
     points: Sequence[Point]
     dashed: bool = False
     dots: bool = False
+    band: Sequence[Interval] = ()
+    bars: Sequence[Interval] = ()
+
+    @property
+    def corners(self) -> list[Point]:
+        """All points that must be on the page."""
+        spans = [(x, y) for x, *ends in (*self.band, *self.bars) for y in ends]
+        return [*self.points, *spans]
 
 
 def call_performance(routers: Mapping[str, tuple[Vector, Vector]]) -> str:
-    """Recovered quality by share of strong calls; `routers` are (scores, gains) by name."""
+    """Recovered quality by share of strong calls; `routers` are (scores, gains) by name.
+
+    One router, or two that are compared, have a band: 95 % of bootstrap draws at each share.
+    """
     lines = [Line("random", ((0.0, 0.0), (1.0, 1.0)), dashed=True)]
     for name, (scores, gain) in routers.items():
         share, recovered = curves.curve(scores, gain)
         at = np.linspace(0.0, 1.0, _POINTS)
         points = zip(at.tolist(), np.interp(at, share, recovered).tolist(), strict=True)
-        lines.append(Line(f"{name}: APGR {curves.apgr(scores, gain):.3f}", tuple(points)))
+        band = _band(scores, gain, at) if len(routers) <= _BANDS else ()
+        label = f"{name}: APGR {curves.apgr(scores, gain):.3f}"
+        lines.append(Line(label, tuple(points), band=band))
     return chart(
-        "Call-performance curve", ("share of calls sent to strong", "recovered quality"), lines
-    )
+        "Call-performance curve" + (_BAND if len(routers) <= _BANDS else ""),
+        ("share of calls sent to strong", "recovered quality"), lines,
+    )  # fmt: skip
 
 
-def calibration(probability: Vector, better: Vector, note: str = "") -> str:
-    """Predicted against observed frequency that strong is better, in bins of equal mass."""
+def _band(scores: Vector, gain: Vector, at: Vector) -> tuple[tuple[float, float, float], ...]:
+    rng, resampled, drawn = np.random.default_rng(0), Resampled(scores, gain), []
+    for _ in range(_DRAWS):
+        found = resampled.curve(counts(rng, len(gain)))
+        if found is not None:
+            drawn.append(np.interp(at, found.share, found.recovered))
+    if not drawn:
+        return ()
+    low, high = np.quantile(np.array(drawn), (0.025, 0.975), axis=0)
+    return tuple(zip(at.tolist(), low.tolist(), high.tolist(), strict=True))
+
+
+def calibration(probability: Vector, better: Vector, note: str = "", name: str = "") -> str:
+    """Predicted against observed frequency that strong is better, in bins of equal mass.
+
+    A bar is the 95 % interval of a bin's frequency (Wilson 1927).
+    """
+    line = calibrated_bins(probability, better, f"{name}{len(probability)} rows{note}")
+    return calibrations([line])
+
+
+def calibrations(lines: Sequence[Line]) -> str:
+    """A chart of such bins, one line or several."""
+    perfect = Line("perfect", ((0.0, 0.0), (1.0, 1.0)), dashed=True)
+    axes = ("P(strong better), predicted", "observed frequency")
+    return chart("Calibration; bars: 95 % intervals", axes, [perfect, *lines])
+
+
+def calibrated_bins(probability: Vector, better: Vector, name: str) -> Line:
+    """The bins of a calibration chart, with their bars."""
     parts = np.array_split(np.argsort(probability, kind="stable"), curves.BINS)
-    points = [
-        (float(probability[p].mean()), float(better[p].mean())) for p in parts if len(p)
-    ]  # fmt: skip
-    lines = [
-        Line("perfect", ((0.0, 0.0), (1.0, 1.0)), dashed=True),
-        Line(f"{len(probability)} rows{note}", points, dots=True),
-    ]
-    return chart("Calibration", ("P(strong better), predicted", "observed"), lines)
+    bins = [(probability[p].mean(), better[p].mean(), len(p)) for p in parts if len(p)]
+    points = [(float(x), float(y)) for x, y, _ in bins]
+    return Line(name, points, dots=True, bars=[(float(x), *_wilson(y, n)) for x, y, n in bins])
+
+
+def _wilson(share: float, n: int) -> Point:
+    middle, spread = (
+        share + _Z * _Z / (2 * n),
+        _Z * sqrt(share * (1 - share) / n + (_Z / n / 2) ** 2),
+    )
+    return (
+        float((middle - spread) / (1 + _Z * _Z / n)),
+        float((middle + spread) / (1 + _Z * _Z / n)),
+    )
 
 
 def score_drift(reference: Sequence[float], values: Sequence[float]) -> str:
@@ -91,8 +149,8 @@ def _distribution(values: Sequence[float]) -> tuple[Point, ...]:
 
 def chart(title: str, axes: tuple[str, str], lines: Sequence[Line]) -> str:
     """A chart of lines; both axes span at least what the lines do."""
-    xs = [x for line in lines for x, _ in line.points] or [0.0]
-    ys = [y for line in lines for _, y in line.points] or [0.0]
+    xs = [x for line in lines for x, _ in line.corners] or [0.0]
+    ys = [y for line in lines for _, y in line.corners] or [0.0]
     frame = _Frame(_span(xs), _span(ys))
     drawn = [
         _OPEN,
@@ -149,9 +207,25 @@ class _Frame:
         dash = ' stroke-dasharray="5 4"' if line.dashed else ""
         below = _TOP + 14 + 16 * number
         drawn = [
+            *self._spans(line, colour),
             f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="2"{dash}/>',
             f'<text x="{_LEFT + 12}" y="{below}" fill="{colour}">{escape(line.name)}</text>',
         ]
         if line.dots:
             drawn += [f'<circle cx="{x}" cy="{y}" r="4" fill="{colour}"/>' for x, y in places]
+        return drawn
+
+    def _spans(self, line: Line, colour: str) -> list[str]:
+        """The band below a line, and its bars."""
+        drawn = []
+        if line.band:
+            edge = [(x, low) for x, low, _ in line.band]
+            edge += [(x, high) for x, _, high in reversed(line.band)]
+            path = " ".join(f"{x},{y}" for x, y in map(self.at, edge))
+            drawn.append(f'<polygon points="{path}" fill="{colour}" fill-opacity="0.15"/>')
+        for x, low, high in line.bars:
+            (left, bottom), (_, top) = self.at((x, low)), self.at((x, high))
+            drawn.append(
+                f'<path d="M{left} {bottom}V{top}" stroke="{colour}" stroke-opacity="0.5"/>'
+            )
         return drawn

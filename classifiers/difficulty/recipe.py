@@ -80,7 +80,10 @@ def _measured(artifact: Artifact, held: Sequence[Example]) -> dict[str, object]:
     numbers = {"ece_debiased": found.ece_debiased, "abstained": found.abstained}
     return {
         "n": found.n,
-        **{k: [round(v, 3) for v in (i.value, i.low, i.high)] for k, i in intervals.items()},
+        **{
+            k: found.unsaid or [round(v, 3) for v in (i.value, i.low, i.high)]
+            for k, i in intervals.items()
+        },
         **{k: round(v, 4) for k, v in numbers.items()},
     }
 

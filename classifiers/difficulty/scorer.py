@@ -89,6 +89,7 @@ class Scorer:
         return _MADE(Measured, (
             self.gain(standard), reduce(add, map(mul, text, text)) * _SQUARE, known, features.wide,
             features.distinct, features.count, features.cut, features.structure[TEXT:],
+            features.code,
         ))  # fmt: skip
 
     def base(self, features: Features) -> tuple[tuple[float, float, float], float]:

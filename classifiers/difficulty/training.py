@@ -32,6 +32,7 @@ RANK: Final = 6
 PENALTIES: Final = (100.0, 300.0, 1000.0, 3000.0, 10000.0)
 MANY: Final = 3000
 _DIGITS: Final = 9
+_LEAST: Final = 1e-12
 _STEM: Final = BASE + STRUCTURE.index("stem")
 
 
@@ -160,11 +161,13 @@ def _fit_head(
         products[left, right] = square * weights[z.shape[1] :]
     values, vectors = np.linalg.eigh((products + products.T) / 2)
     best = np.argsort(-np.abs(values), kind="stable")[: RANK if square else 0]
+    # What counts for nothing may point anywhere, on each kind of processor elsewhere.
+    best = best[np.abs(values[best]) >= _LEAST]
     raw = z @ linear + (z @ vectors[:, best]) ** 2 @ values[best]
     head = Head(
         _rounded(float(gain.mean() - raw.mean())), _numbers(centre), _numbers(spread),
         _numbers(linear), _numbers(values[best]),
-        tuple(_numbers(vectors[:, index]) for index in best),
+        tuple(_numbers(vector) for vector in _signed(vectors[:, best]).T),
     )  # fmt: skip
     return head, loo
 
@@ -213,11 +216,22 @@ def _envelope(examples: Sequence[Example], structure: Matrix, head: Head) -> Env
         distance=_rounded(float(np.quantile(distance, 0.999))),
         words=min(5, max(3, int(np.quantile([e.features.count for e in examples], 0.0005)))),
         calls=_numbers(structure[:, TEXT:].max(axis=0)),
+        # Questions about code among others are few: what they have must not open the gate for it.
+        code=_rounded(max(0.002, float(np.quantile([e.features.code for e in examples], 0.995)))),
     )
 
 
+def _signed(vectors: Matrix) -> Matrix:
+    """The columns with their largest part positive: of a vector and its opposite, which mean the
+    same here, one kind of processor finds the one and another the other."""
+    largest = np.abs(vectors).round(_DIGITS).argmax(axis=0)
+    return vectors * np.where(vectors[largest, np.arange(vectors.shape[1])] < 0, -1.0, 1.0)
+
+
 def _rounded(value: float) -> float:
-    return float(f"{float(value):.{_DIGITS}g}")
+    """To _DIGITS digits, and to nothing below _LEAST: there it is only the order of additions."""
+    value = float(value)
+    return float(f"{value:.{_DIGITS}g}") if abs(value) >= _LEAST else 0.0
 
 
 def _numbers(values: Vector) -> tuple[float, ...]:

@@ -23,7 +23,7 @@ _MODEL = click.option("--model", metavar="FILE", type=_FILE, help="Not the artif
 _OUTPUT = click.option("--output", metavar="FILE", type=_FILE, required=True,
                        help="Where the new artifact goes.")  # fmt: skip
 _PLOTS = click.option("--plots", metavar="FOLDER", type=click.Path(path_type=Path, file_okay=False),
-                      help="Draw SVG figures into this folder.")  # fmt: skip
+                      help="Draw figures (SVG) into this folder.")  # fmt: skip
 _NAME = click.option("--name", default="local", show_default=True, help="The artifact's name.")
 
 
@@ -36,6 +36,8 @@ def _failing(command: Callable[P, T]) -> Callable[P, T]:
         from classifiers.difficulty.commands import NotBetter
         from classifiers.difficulty.compiled import LibraryError
         from classifiers.difficulty.dataset import RowError
+        from classifiers.difficulty.evaluation import NoRows
+        from classifiers.difficulty.recipe import ForbiddenSource
         from classifiers.difficulty.training import TooFewRows
         from router.activating import NotActivated
         from router.compiling import NotCompiled
@@ -43,8 +45,8 @@ def _failing(command: Callable[P, T]) -> Callable[P, T]:
         try:
             return command(*args, **kwargs)
         except (
-            ArtifactError, LibraryError, NotActivated, NotBetter, NotCompiled, RowError,
-            TooFewRows, OSError,
+            ArtifactError, ForbiddenSource, LibraryError, NoRows, NotActivated, NotBetter,
+            NotCompiled, RowError, TooFewRows, OSError,
         ) as error:  # fmt: skip
             click.echo(f"error: {error}", err=True)
             sys.exit(1)
@@ -84,7 +86,9 @@ def evaluate(
     from classifiers.difficulty import commands
 
     with following() as told:
-        found = commands.evaluate(files, pair, labels, model or commands.SHIPPED, told=told)
+        found = commands.evaluate(
+            files, pair, labels, model or commands.SHIPPED, told=told, draw=plots is not None
+        )
     _draw(plots, found.figures)
     _show("evaluation", found.as_json(), as_json)
 
@@ -116,6 +120,7 @@ def train(files: tuple[Path, ...], output: Path, name: str, prior: bool, as_json
 @_MODEL
 @_OUTPUT
 @_NAME
+@_PLOTS
 @json_option
 @_failing
 def calibrate(
@@ -124,6 +129,7 @@ def calibrate(
     model: Path | None,
     output: Path,
     name: str,
+    plots: Path | None,
     as_json: bool,
 ) -> None:
     """Fit an artifact's probabilities to your own labels of one pair.
@@ -132,7 +138,8 @@ def calibrate(
     """
     from classifiers.difficulty import commands
 
-    version = commands.calibrate(files, pair, output, model or commands.SHIPPED, name)
+    version, figures = commands.calibrate(files, pair, output, model or commands.SHIPPED, name)
+    _draw(plots, figures)
     _show("calibrated", {"version": version, "output": str(output)}, as_json)
 
 

@@ -93,6 +93,50 @@ def test_drawn_labels_are_reported_with_their_spread(
     assert found.as_json()["apgr_spread"] != 0
 
 
+def test_labels_are_of_the_only_pair_or_refused(
+    tmp_path: Path, model: Path, unseen: Path, fresh: list[Example]
+) -> None:
+    assert evaluate([unseen], None, 200, model, bootstrap=5).how == "200 labels, calibrated"
+    with pytest.raises(TooFewRows, match="401 labels are asked for, and 400 rows"):
+        evaluate([unseen], "w:s", 401, model)
+    other = write(tmp_path / "other.jsonl", fresh, weak="a", strong="b")
+    with pytest.raises(TooFewRows, match="labels of which pair"):
+        evaluate([unseen, other], None, 200, model)
+    with pytest.raises(TooFewRows, match="other way round: `w:s`"):
+        evaluate([unseen], "s:w", None, model)
+
+
+def test_what_was_measured_is_told_with_it(
+    tmp_path: Path, model: Path, unseen: Path, fresh: list[Example]
+) -> None:
+    other = write(
+        tmp_path / "other.jsonl", fresh, weak="a", strong="b", source="else", split="test"
+    )
+    found = evaluate([unseen, other], model=model, bootstrap=20)
+    out = found.as_json()
+    sources = out["sources"]
+    assert isinstance(sources, dict)
+    assert set(sources) == {"else", "source0", "source1", "source2"}
+    assert sum(one["n"] for one in sources.values()) == out["n"] == 800
+    assert out["own_model"] == 0.5
+    assert any("50.0% of the rows" in note for note in found.notes())
+    assert {"drift", "calibration"} <= {name.split("_w")[0] for name in found.figures}
+    part = write(tmp_path / "part.jsonl", fresh, y_weak=0.6, y_strong=0.9, split="test")
+    notes = evaluate([part], model=model, bootstrap=20).notes()
+    assert notes[0] == "outcomes of 400 rows are between 0 and 1: they were cut at 0.5"
+    assert "as good as weak" in notes[1]
+
+
+def test_strong_that_is_worse_has_no_numbers(
+    tmp_path: Path, model: Path, fresh: list[Example]
+) -> None:
+    worse = write(tmp_path / "worse.jsonl", fresh, y_weak=1.0, y_strong=0.0, split="test")
+    found = evaluate([worse], model=model, bootstrap=20)
+    assert (found.as_json()["apgr"], found.as_json()["cpt80_high"]) == (None, None)
+    assert "strong is worse than weak" in found.notes()[0]
+    assert "call_performance" not in found.figures
+
+
 def test_an_unknown_pair_says_which_are_there(model: Path, unseen: Path) -> None:
     with pytest.raises(TooFewRows, match="the files have w:s"):
         evaluate([unseen], "a:b", None, model)

@@ -14,6 +14,14 @@ from classifiers.difficulty.dataset import Example, RowError, binary, features_r
 ROW = {"prompt": "What is 2+2?", "weak": "w", "strong": "s", "y_weak": 0.4, "y_strong": 1}
 
 
+def table(path: Path, *rows: dict[str, object]) -> Path:
+    with path.open("w", newline="") as lines:
+        writer = csv.DictWriter(lines, list(rows[0]), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+    return path
+
+
 def write(path: Path, *rows: object) -> Path:
     text = "\n".join(json.dumps(row) for row in rows)
     path.write_bytes(gzip.compress(text.encode()) if path.suffix == ".gz" else text.encode())
@@ -61,6 +69,52 @@ def test_hashed_rows_have_the_features_of_their_text(
 def test_a_bad_row_is_named_by_its_line(tmp_path: Path, row: object) -> None:
     with pytest.raises(RowError, match=r"a\.jsonl:2: "):
         read([write(tmp_path / "a.jsonl", ROW, row)])
+
+
+def test_a_bad_row_is_named_by_its_line_behind_blank_ones(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_text(f"\n{json.dumps(ROW)}\n  \n{json.dumps({**ROW, 'y_weak': 7})}\n")
+    with pytest.raises(RowError, match=r"a\.jsonl:4: quality `7`"):
+        read([path])
+    csv_file = table(tmp_path / "a.csv", {**ROW, "prompt": "two\nlines"}, {**ROW, "y_weak": "x"})
+    with pytest.raises(RowError, match=r"a\.csv:4: "):
+        read([csv_file])
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"y_strong": None}, "an outcome is missing"),
+        ({"y_strong": ""}, "an outcome is missing"),
+        ({"y_strong": float("nan")}, "not between 0 and 1"),
+        ({"prompt": None}, "no prompt and no features"),
+        ({"prompt": [1]}, "needs messages"),
+        ({"prompt": []}, "needs messages"),
+    ],
+)
+def test_what_is_wrong_with_a_row_is_told(
+    tmp_path: Path, changes: dict[str, object], message: str
+) -> None:
+    with pytest.raises(RowError, match=message):
+        read([write(tmp_path / "a.jsonl", {**ROW, **changes})])
+
+
+def test_outcomes_may_be_true_and_false_and_prompts_dialogues(tmp_path: Path) -> None:
+    said = [{"role": "system", "content": "Be kind."}, {"role": "user", "content": "Why is it so?"}]
+    row = {**ROW, "prompt": said, "y_weak": False, "y_strong": True, "at": 7}
+    [found] = read([write(tmp_path / "a.jsonl", row)])
+    assert (found.y_weak, found.y_strong, found.at) == (0.0, 1.0, 7.0)
+    assert found.view.question == "Why is it so?"
+    assert found.view.parts[0].role == "system"
+    told = table(tmp_path / "a.csv", {**ROW, "y_weak": "False", "y_strong": "True"})
+    assert [(one.y_weak, one.y_strong) for one in read([told])] == [(0.0, 1.0)]
+
+
+def test_marks_of_other_programs_are_read_over(tmp_path: Path) -> None:
+    long = {**ROW, "prompt": "word " * 40_000}
+    for path in (write(tmp_path / "a.jsonl", long), table(tmp_path / "a.csv", long)):
+        path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes().replace(b"\n", b"\r\n"))
+        assert len(read([path])) == 1
 
 
 def test_an_unknown_format_says_which_are_known(tmp_path: Path) -> None:

@@ -90,6 +90,16 @@ STRANGE = {
     "letters for digits": ("Pr0v3 th4t 3v3ry c0mp4ct m3tr1c 5p4c3 15 53p4r4bl3", "vocabulary"),
     "log lines": ("2026-11-29T10:11:12Z ERROR [pool-3] NPE at Foo.java:71\n" * 12, "repetition"),
     "repeated token": ("the " * 50 + "cat", "repetition"),
+    "JSON": ('{"task": "sum",\n "items": ["a", "b", "c"],\n "deep": {"x": [true, null]}}', "code"),
+    "YAML": ("kind: Deployment\nmetadata:\n  name: web\nspec:\n  replicas: 3\n  labels: x", "any"),
+    "a patch": ("--- a/x.c\n+++ b/x.c\n@@ -1,4 @@\n int main() {\n-  x;\n+  free(p);\n }", "code"),
+    "Indonesian": ("Buktikan bahwa setiap fungsi kontinu adalah kontinu seragam", "vocabulary"),
+    "Turkish, plain": ("Kapali bir aralikta surekli her fonksiyonun duzgun", "vocabulary"),
+    "pinyin": ("qing zheng ming mei ge jin zhi du liang kong jian shang de", "vocabulary"),
+    "combining marks": (" ".join("\u0301".join(word) for word in USUAL.split()), "script"),
+    "full width": (" ".join(["\uff50\uff52\uff4f\uff56\uff45"] * 6), "script"),
+    "a million words": ("river stone cloud lamp " * 45_000, "too_long"),
+    "a middle nobody reads": ("What is it? " + "x" * 20_000 + " One word please.", "too_long"),
     "NUL": ("\0" * 400, "too_short"),
     "blanks": (" \n\t" * 300, "too_short"),
     "one long word": ("x" * 1_000_000, "any"),
@@ -106,6 +116,43 @@ def test_the_shipped_prior_does_not_judge_what_it_never_saw(name: str, pair: str
     assert math.isfinite(score.value)
     if pair != "other:pair" and reason != "any":
         assert score.reason == reason
+
+
+PYTHON = (
+    "class Node:\n    def __init__(self, value):\n        self.value = value\n\n"
+    "def invert(root):\n    if root is None:\n        return None\n"
+    "    return invert(root.left)\nRewrite it and prove that it ends."
+)
+C_CODE = (
+    "#include <stdio.h>\nint main(void){\nint *p=malloc(10);\nfor(int i=0;i<20;i++)p[i]=i;\n"
+    'printf("%d",p[19]);\nfree(p);\nfree(p);\nreturn 0;\n}\nWhat is wrong with this?'
+)
+
+
+@pytest.mark.parametrize(
+    "text", [PYTHON, C_CODE, "Explain this.\n" + PYTHON, PYTHON + "\n" + C_CODE]
+)
+def test_code_is_not_judged_by_a_model_of_questions(text: str) -> None:
+    shipped = load(commands.SHIPPED)
+    questions = Difficulty(shipped, "mixtral-8x7b-instruct-v0.1", "gpt-4-1106-preview")
+    assert questions.score(PromptView.of_text(text)).reason == "code"
+    # One that was trained on programming tasks judges such a prompt.
+    coder = Difficulty(shipped, "llama-3.1-8b-instruct", "llama-3.1-nemotron-51b-instruct")
+    assert not coder.score(PromptView.of_text(PYTHON)).abstained
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'Who said "to be or not to be", and in which play of Shakespeare was it said',
+        "Let f(x) = 3x + 2. What is the value of f(4) and of its inverse at 5?",
+        "Evaluate $\\frac{a_{1}}{b_{2}}$ for $a_{1} = 4$ and $b_{2} = 2$ and explain the answer.",
+    ],
+)
+def test_quotations_and_formulas_are_no_code(text: str) -> None:
+    for pair in load(commands.SHIPPED).pairs.values():
+        found = Difficulty(load(commands.SHIPPED), pair.weak, pair.strong)
+        assert found.score(PromptView.of_text(text)).reason != "code"
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import os
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -55,6 +59,32 @@ def test_kept_back_rows_are_measured_for_the_card(
     assert 0.6 < low < value < high
     assert built.pairs == artifact.pairs
     assert "held" not in artifact.card
+
+
+TRAINED = """
+import sys
+from pathlib import Path
+from classifiers.difficulty import commands
+print(commands.train([Path(one) for one in sys.argv[2:]], Path(sys.argv[1])))
+"""
+
+
+@pytest.mark.parametrize("machine", ["Nehalem", "Haswell"])
+def test_another_kind_of_processor_gives_the_same_bytes(
+    machine: str, tmp_path: Path, examples: list[Example]
+) -> None:
+    files = []
+    for name, part in {"a": examples[::2], "b": examples[1::2]}.items():
+        rows = [{"prompt": e.view.question, "weak": e.weak, "strong": e.strong, "y_weak": e.y_weak,
+                 "y_strong": e.y_strong, "group": e.group} for e in part]  # fmt: skip
+        files.append(tmp_path / f"{name}.jsonl")
+        files[-1].write_text("\n".join(map(json.dumps, rows)))
+    commands.train(files, tmp_path / "here.bin")
+    # OpenBLAS then multiplies, and finds eigenvectors, as on that processor.
+    other = {**os.environ, "OPENBLAS_CORETYPE": machine, "NPY_DISABLE_CPU_FEATURES": "X86_V3"}
+    words = [sys.executable, "-c", TRAINED, tmp_path / "there.bin", *reversed(files)]
+    subprocess.run([*map(str, words)], env=other, check=True, capture_output=True)
+    assert (tmp_path / "there.bin").read_bytes() == (tmp_path / "here.bin").read_bytes()
 
 
 @pytest.mark.slow

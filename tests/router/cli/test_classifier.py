@@ -149,8 +149,9 @@ def test_figures_are_drawn_where_asked(domicile: Domicile, tmp_path: Path, train
     folder = tmp_path / "new" / "figures"
     ran = domicile("classifier", "evaluate", held, "--model", trained, "--plots", folder, "--json")
     assert ran.code == 0
-    assert {path.name for path in folder.iterdir()} == {"curve.svg", "calibration.svg", "drift.svg"}
-    drawn = re.findall(r"APGR (\d\.\d+)", (folder / "curve.svg").read_text())
+    names = {"call_performance.svg", "calibration.svg", "drift.svg"}
+    assert {path.name for path in folder.iterdir()} == names
+    drawn = re.findall(r"APGR (\d\.\d+)", (folder / "call_performance.svg").read_text())
     assert [float(one) for one in drawn] == [pytest.approx(ran.json["apgr"], abs=0.001)]
     again = tmp_path / "card"
     assert domicile("classifier", "card", "--model", trained, "--plots", again).code == 0
@@ -158,4 +159,26 @@ def test_figures_are_drawn_where_asked(domicile: Domicile, tmp_path: Path, train
     both = tmp_path / "both"
     ran = domicile("classifier", "compare", trained, trained, held, "--plots", both, "--json")
     assert ran.code == 0
-    assert {path.name for path in both.iterdir()} == {"curve.svg", "drift.svg"}
+    assert {path.name for path in both.iterdir()} == {"call_performance.svg", "drift.svg"}
+    own, labels = tmp_path / "own", rows(tmp_path / "labels.jsonl", 250, "train", 5)
+    words = ("--pair", "small:large", "--model", trained, "--output", tmp_path / "new.bin")
+    assert domicile("classifier", "calibrate", labels, *words, "--plots", own).code == 0
+    text = (own / "calibration.svg").read_text()
+    assert ">before<" in text
+    assert "after, on the same 250 labels" in text
+
+
+def test_what_cant_be_measured_is_no_number_and_says_why(
+    domicile: Domicile, tmp_path: Path, trained: Path
+) -> None:
+    held = rows(tmp_path / "test.jsonl", 60, "test", 2)
+    read = [json.loads(line) for line in held.read_text().splitlines()]
+    held.write_text("\n".join(json.dumps({**row, "y_weak": 1, "y_strong": 1}) for row in read))
+    ran = domicile("classifier", "evaluate", held, "--model", trained, "--json")
+    assert (ran.code, ran.json["apgr"], ran.json["cpt50_low"]) == (0, None, None)
+    assert "as good as weak" in str(ran.json["notes"])
+    assert isinstance(ran.json["ece"], float)
+    assert "NaN" not in ran.out
+    held.write_text("\n")
+    ran = domicile("classifier", "evaluate", held, "--model", trained, "--json")
+    assert (ran.code, ran.err) == (1, "error: the files hold no rows\n")
