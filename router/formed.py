@@ -29,7 +29,7 @@ class Formed:
         """A decision that says no more than this."""
         key = (id(shared), user is None)
         found = self._forms.get(key)
-        if found is None or found[0] is not shared:
+        if found is None:
             body: dict[str, object] = {"content": TEXT, "plan": INTERNED}
             if user is not None:
                 body["user"] = TEXT
@@ -55,7 +55,7 @@ class Formed:
         """
         key = (id(ran), cost is None, estimated, answer is None)
         found = self._forms.get(key)
-        if found is None or found[0] is not ran:
+        if found is None:
             body: dict[str, object] = {"millis": NUMBER, "ms": NUMBER, "tokens": [NUMBER, NUMBER]}
             if answer is not None:
                 body["answer"] = TEXT

@@ -9,10 +9,9 @@ segment.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from math import inf
-from operator import is_
 from typing import Final
 
 import orjson
@@ -78,7 +77,7 @@ class Scribe:
         filtered = ranked.filtered
         graded = filtered.graded
         at = _decided_at(graded.decided)
-        key = self._key(admitted, at)
+        key = self._openings.key(admitted.authenticated.principal.tenant, at)
         until = None if plan.good_until is None else int(plan.good_until)
         shared = self._common(filtered, key.id, until)
         order, halves = self._order(ranked.order)
@@ -152,7 +151,7 @@ class Scribe:
         """
         decided = at.graded.decided if isinstance(at, Filtered) else at
         admitted, now = decided.classified.admitted, _decided_at(decided)
-        key = self._key(admitted, now)
+        key = self._openings.key(admitted.authenticated.principal.tenant, now)
         body = self._bound_to(admitted, admitted.arrival.id, now, key)
         body["code"] = error.code
         return Entry("refusal", admitted.arrival.id, now, body, self._common(at, key.id))
@@ -165,9 +164,6 @@ class Scribe:
         return Entry("misdirected", arrival.id, now, body)
 
     # ----------------------------------------------------------------------------------
-
-    def _key(self, admitted: Admitted, now: float) -> TenantKey:
-        return self._openings.key(admitted.authenticated.principal.tenant, now)
 
     def _bound_to(
         self, admitted: Admitted, id_: str, now: float, key: TenantKey
@@ -192,25 +188,19 @@ class Scribe:
         decided = at.graded.decided
         admitted = decided.classified.admitted
         known = admitted.authenticated
-        key = ("common", id(at.eligible), id(at.excluded), known.principal.key,
-               known.now.clock_behind, admitted.asked.model, admitted.call.movers,
-               known.arrival.purpose, admitted.priority, at.graded.floor, at.graded.grader,
-               bound, until)  # fmt: skip
-        # These are the filter's own objects for requests alike, kept so that an id stays theirs.
-        decision = decided.decision
-        alike = (at.eligible, at.excluded, decided.classified.attributes, admitted.snapshot,
-                 decision.common)  # fmt: skip
-        return self._alike(key, alike, lambda: self._written(at, bound, until))
-
-    def _alike(
-        self, key: object, alike: tuple[object, ...], write: Callable[[], Interned]
-    ) -> Interned:
+        attributes, common = decided.classified.attributes, decided.decision.common
+        key = (id(at.eligible), id(at.excluded), id(attributes), id(admitted.snapshot), id(common),
+               known.principal.key, known.now.clock_behind, admitted.asked.model,
+               admitted.call.movers, known.arrival.purpose, admitted.priority, at.graded.floor,
+               at.graded.grader, bound, until)  # fmt: skip
         found = self._seen.get(key)
-        if found is not None and all(map(is_, found[0], alike)):
+        if found is not None:
             return found[1]
         if len(self._seen) >= self._bound:
             self._seen.clear()
-        written = write()
+        written = self._written(at, bound, until)
+        # The very objects are kept with it: an id is no other's as long as they live.
+        alike = (at.eligible, at.excluded, attributes, admitted.snapshot, common)
         self._seen[key] = (alike, written)
         return written
 
