@@ -23,9 +23,13 @@ class Sign(IntEnum):
     LOAD = 2
     """429 and the like: full or limited, not ill."""
     ILL = 3
-    """5xx, a broken answer, a cut stream."""
+    """5xx, or a broken answer."""
     DEAD = 4
     """Refused, unreachable, or silent past its time."""
+    BROKE = 5
+    """A stream that began and was cut."""
+    WHOLE = 6
+    """An answer that began and came to its end."""
 
 
 class Standing(IntEnum):
@@ -49,7 +53,8 @@ class Standing(IntEnum):
 class HealthSettings:
     """Thresholds. Times in seconds.
 
-    `failures`: ill signs in a row that mark a replica (a dead sign marks at once);
+    `failures`: ill signs in a row that mark a replica (a dead sign marks at once), and streams in
+    a row that began and were cut, which the beginning of another one doesn't make good;
     `lease`, `lease_max`: how long a mark lasts, doubling with each in a row;
     `trial`: how long one trial may hold the door; `ramp`: time to full load again;
     `load_max`: the longest a 429's Retry-After is honoured.
@@ -67,6 +72,7 @@ class HealthSettings:
 @dataclass(slots=True)
 class _Record:
     ill: int = 0
+    broke: int = 0
     marks: int = 0
     marked_until: float = 0.0
     loaded_until: float = 0.0
@@ -97,14 +103,18 @@ class HealthBook:
             self._end_trial(key)
             return
         record = self._records.get(key)
-        if sign is Sign.OK:
-            if record is not None:
+        if sign is Sign.OK or sign is Sign.WHOLE:
+            if record is not None and sign is Sign.OK:
                 self._recover(key, record, now)
+            elif record is not None:
+                record.broke = 0
             return
         if record is None:
             record = self._records[key] = _Record()
         if sign is Sign.LOAD:
             self._load(record, now, retry_after)
+        elif sign is Sign.BROKE:
+            self._broke(record, now)
         else:
             self._ill(record, sign, now)
 
@@ -131,7 +141,7 @@ class HealthBook:
             and now >= record.loaded_until
             and (now - record.recovered) / self._settings.ramp >= 1
         ):
-            if not record.ill:
+            if not (record.ill or record.broke):
                 del self._records[key]
             return _WELL
         return self.standing(key, now), self.share(key, now), self.retry_in(key, now)
@@ -229,6 +239,17 @@ class HealthBook:
             record.marked_until = now + lease
             record.marks += 1
             record.ill = 0
+
+    def _broke(self, record: _Record, now: float) -> None:
+        if now < record.marked_until:
+            return
+        settings = self._settings
+        record.broke += 1
+        more = record.broke - settings.failures
+        if more >= 0:
+            lease = min(settings.lease * 2 ** min(more, 16), settings.lease_max)
+            record.marked_until = now + lease
+            record.marks += 1
 
     def _end_trial(self, key: str) -> None:
         record = self._records.get(key)

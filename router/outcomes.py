@@ -15,6 +15,7 @@ from router.errors import RequestError
 from router.opening import StatusRefused, StreamFailed
 from router.providers.base import Failure, Kind, Provider
 from router.providers.failures import RETRY_CEILING, by_status, meaning
+from router.relay import Relayed
 from router.transport.messages import AttemptFailed, Fate
 from router.types import Attempt, Candidacy, Plan
 
@@ -42,6 +43,8 @@ _CODES: Final[Mapping[str, Sign]] = MappingProxyType(
 )
 _PASSED_ON: Final = frozenset({400, 404, 413, 415, 422})
 """Statuses of an endpoint that mean the same coming from us; a 421 or 407 would not."""
+_OURS: Final = frozenset({"client_stalled", "deadline"})
+"""Why an answer is incomplete, where that is not its endpoint's."""
 _VETOES: Final = frozenset({"quarantine", "drift", "revoked"})
 _UNTOLD: Final = 60.0
 """Seconds: the longest wait passed on while another endpoint told none."""
@@ -222,6 +225,17 @@ def failed_attempt(provider: Provider, error: AttemptFailed, now: float) -> Fail
     one = failed(error.code, error.fate)
     # A client's short deadline ends attempts at endpoints that are well.
     return replace(one, sign=Sign.CLIENT) if error.hurried else one
+
+
+def relayed_sign(how: object) -> Sign | None:
+    """What an answer's end says of its replica; None where the client left, or ended it."""
+    if not isinstance(how, Relayed) or how.gone or how.failure in _OURS:
+        return None
+    if how.complete:
+        return Sign.WHOLE
+    if how.error is None or how.error.status >= 500:
+        return Sign.BROKE
+    return _SIGNS[by_status(how.error.status)]
 
 
 def hedged(one: Attempt) -> Attempt:

@@ -9,7 +9,6 @@ from policies.engine import Allowed
 from policies.obligations import NO_OBLIGATIONS, AnyObligation
 from policies.timed import earliest, effective_now
 from regions.footprints.parameters import examine
-from regions.health import Sign
 from router import deciding, obligations, receipts
 from router.admission import ELSEWHERE, Concurrency, parse
 from router.alike import Alike
@@ -29,6 +28,7 @@ from router.metrics import Metrics
 from router.misdirection import Direction, direct
 from router.once import refuse_repeated
 from router.opening import OpenedStream
+from router.outcomes import relayed_sign
 from router.passed import Digested
 from router.pipeline import Observed, Refused
 from router.priority import priority_of
@@ -324,9 +324,8 @@ class TwelveSteps:
     ) -> None:
         """Give back what was held, and tell the health book of a stream that broke off."""
         dispatched.held.close()
-        broke = isinstance(how, Relayed) and how.failure not in (None, "client_stalled", "deadline")
-        if broke:
-            self.dispatcher.health.observe(dispatched.replica, Sign.ILL, self.loop_time())
+        if (sign := relayed_sign(how)) is not None:
+            self.dispatcher.health.observe(dispatched.replica, sign, self.loop_time())
         name, used = dispatched.candidacy.endpoint.name, ended.usage
         if used is not None:
             admitted = plan.admitted

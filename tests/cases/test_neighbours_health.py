@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,7 @@ from router.transport.messages import (
 )
 from tests.rawserver import ask, hang, now, served, within
 from tests.router.house import House, house
+from tests.router.scripted import DONE, Reply, event, lost, scripted, stream
 from tests.router.wire import Answered, request, say
 
 LONG = (
@@ -68,3 +70,39 @@ async def test_nor_does_a_connection_that_was_given_no_time(
         await transport.send(asked, Timeouts(now() + deadline, connect))
     assert (caught.value.reason, caught.value.hurried) == ("timeout", told)
     await transport.close()
+
+
+def cut(status: int | None = None) -> Reply:
+    """A stream that begins and breaks off, with an error of a status or without a word."""
+    if status is None:
+        return stream(event(content="a"), lost())
+    told = {"message": "no", "type": "x", "code": status}
+    return stream(event(content="a"), b"data: " + json.dumps({"error": told}).encode() + b"\n\n")
+
+
+@pytest.mark.parametrize("status", [None, 500, 503])
+async def test_who_cuts_every_stream_is_asked_for_no_more(
+    tmp_path: Path, status: int | None
+) -> None:
+    """Each begins well, and would else be taken for a recovery from the one before."""
+
+    def script(host: str, number: int) -> Reply:
+        return cut(status) if host == "fra1" else stream(event(content="b"), DONE)
+
+    async with scripted(tmp_path, script) as world:
+        done = [await world.ask(stream=True) for _ in range(12)]
+        broken = [one for one in done if b'"incomplete"' in one.written]
+        assert len(broken) == 3
+        live = world.router.live
+        assert live.health.marked(live.loop_time()) == ("fra1",)
+
+
+@pytest.mark.parametrize("status", [400, 413, 429])
+async def test_a_stream_that_ends_for_its_own_content_marks_nobody(
+    tmp_path: Path, status: int
+) -> None:
+    async with scripted(tmp_path, lambda h, n: cut(status)) as world:
+        for _ in range(12):
+            assert b'"incomplete"' in (await world.ask(stream=True)).written
+        live = world.router.live
+        assert live.health.marked(live.loop_time()) == ()

@@ -164,3 +164,34 @@ def test_who_comes_back_is_let_prove_itself_before_it_is_given_more() -> None:
     book.observe("a", Sign.DEAD, 12.0)
     book.observe("a", Sign.OK, 30.0)
     assert book.window("a", 30.0) == 2
+
+
+def test_streams_that_are_cut_mark_though_each_began_well() -> None:
+    health, now, leases = book(), 0.0, []
+    for number in range(8):
+        health.observe("a", Sign.OK, now)
+        health.observe("a", Sign.BROKE, now)
+        if number < 2:
+            assert health.standing("a", now) is Standing.GOOD
+            continue
+        leases.append(health.retry_in("a", now))
+        now += leases[-1]
+        assert health.standing("a", now) is Standing.TRIAL
+    assert leases == [1, 2, 4, 8, 8, 8]
+    health.observe("a", Sign.OK, now)
+    health.observe("a", Sign.WHOLE, now)
+    for _ in range(2):
+        health.observe("a", Sign.BROKE, now)
+    assert health.standing("a", now) is Standing.GOOD
+
+
+def test_many_that_are_cut_together_are_one_failure_and_are_forgotten() -> None:
+    health = book()
+    for _ in range(40):
+        health.observe("a", Sign.BROKE, 0)
+    assert health.retry_in("a", 0) == 1
+    health.observe("a", Sign.OK, 1)
+    health.observe("a", Sign.WHOLE, 1)
+    assert health.state("a", 100) == (Standing.GOOD, 1.0, 0.0)
+    assert health.calm(100)
+    assert health._records == {}
