@@ -52,4 +52,5 @@ async def send_error(arrival: Arrival, error: RequestError, record: str | None) 
     if error.retry_after is not None:
         headers["retry-after"] = str(max(1, math.ceil(error.retry_after)))
     await exchange.start(error.status, [(k.encode(), v.encode()) for k, v in headers.items()])
-    await exchange.end(body)
+    # An answer to HEAD has none: what follows would be taken for the next one's beginning.
+    await exchange.end(b"" if exchange.head.method == "HEAD" else body)
