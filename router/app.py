@@ -316,6 +316,7 @@ def _steps(live: Live, transport: Transport, clocks: Clocks) -> TwelveSteps:
         live.wall_time,
         live.stamp,
         Cascade(live.metrics, live.loop_time).doubts,
+        lambda: live.snapshot,
     )
     return TwelveSteps(
         live.log,

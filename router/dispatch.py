@@ -93,6 +93,7 @@ class Dispatcher:
     wall_time: Callable[[], float]
     stamp: Callable[[], float]
     doubts: Callable[[Dispatched], bool] = lambda found: False
+    newest: Callable[[], Snapshot] | None = None
 
     async def run(self, committed: Committed[Plan], attempts: list[Attempt]) -> Dispatched:
         """Ask the plan's endpoints in order until one answers; each attempt is put in `attempts`.
@@ -103,6 +104,7 @@ class Dispatcher:
         """
         self.budget.earn()
         run, found = Run(committed, attempts), None
+        self._look(run)
         replica = self._usual(run)
         try:
             if replica is not None:
@@ -134,6 +136,13 @@ class Dispatcher:
                 return found
         return None
 
+    def _look(self, run: Run) -> None:
+        """See where replicas are now: they may have moved while the request waited for room, or
+        for an answer of those before."""
+        newest = run.snapshot if self.newest is None else self.newest()
+        if newest is not run.snapshot and newest.decides_as(run.snapshot):
+            run.snapshot = newest
+
     def _usual(self, run: Run) -> str | None:
         """The replica that the place of a whole answer is kept at, where the first attempt is one
         there and nothing else: no prompt computed elsewhere, none beside it, which streams have."""
@@ -141,7 +150,7 @@ class Dispatcher:
         replica, endpoint = plan.admitted.lease.replica, plan.ranked.order[0].endpoint
         if replica is None or endpoint.prefill is not None or plan.admitted.asked.stream:
             return None
-        known = replica in run.arrival.snapshot.targets[endpoint.name]
+        known = replica in run.snapshot.targets[endpoint.name]
         well = known and self.health.standing(replica, now) <= Standing.TRIAL
         return replica if well and now < run.arrival.deadline else None
 
@@ -160,8 +169,9 @@ class Dispatcher:
         name = candidacy.endpoint.name
         kept, streams = run.plan.admitted.lease.replica, run.plan.admitted.asked.stream
         only = candidacy is run.plan.ranked.order[-1]
-        here = run.arrival.snapshot.targets[name].keys()
-        for replica in self.in_turn(run.arrival.snapshot, name, kept):
+        self._look(run)
+        here = run.snapshot.targets[name].keys()
+        for replica in self.in_turn(run.snapshot, name, kept):
             if not only and len(run.asked & here) >= HERE:
                 return None  # the whole place may be gone: the next one gets the other attempts
             if replica in run.asked:
@@ -216,7 +226,7 @@ class Dispatcher:
         for candidacy in beside_of(run.plan, first, self._marked(run)):
             if self.vetoed(run, candidacy):
                 continue
-            for replica in self.in_turn(run.arrival.snapshot, candidacy.endpoint.name, None):
+            for replica in self.in_turn(run.snapshot, candidacy.endpoint.name, None):
                 standing = self.health.standing(replica, self.loop_time())
                 if replica != asked and standing is not Standing.MARKED:
                     return candidacy, replica
@@ -227,7 +237,7 @@ class Dispatcher:
 
     def _marked(self, run: Run) -> set[str]:
         """Endpoints none of whose replicas is well enough to be asked."""
-        now, targets = self.loop_time(), run.arrival.snapshot.targets
+        now, targets = self.loop_time(), run.snapshot.targets
         return {
             name
             for name, keys in targets.items()

@@ -149,7 +149,7 @@ class Prefills:
         self, run: Run, half: Candidacy, left: int, by: Attempting
     ) -> Dispatched | None:
         """The first replica that computes the prompt."""
-        name, snapshot = half.endpoint.name, run.arrival.snapshot
+        name, snapshot = half.endpoint.name, run.snapshot
         first = self.choose(run.plan, half.endpoint, left)
         kept = None if first is None else first.key
         try:

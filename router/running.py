@@ -26,11 +26,12 @@ class Run:
         out: endpoints that gave nothing.
         moved: the endpoint whose other half computed the prompt, and where the cache of it is.
         whole: endpoints that compute its prompt themselves from here on.
+        snapshot: the newest one that decides as the request's own did: it says where replicas are.
     """
 
     __slots__ = (
         "arrival", "asked", "attempts", "committed", "doubted", "failures", "moved", "out", "plan",
-        "vetoed", "whole",
+        "snapshot", "vetoed", "whole",
     )  # fmt: skip
 
     def __init__(self, committed: Committed[Plan], attempts: list[Attempt]) -> None:
@@ -38,6 +39,7 @@ class Run:
         self.attempts = attempts
         self.plan = committed.subject
         self.arrival = self.plan.arrival
+        self.snapshot = self.arrival.snapshot
         self.failures: list[Failed] = []
         self.vetoed: list[str] = []
         self.doubted: Dispatched | None = None

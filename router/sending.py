@@ -59,8 +59,7 @@ async def answered(
     Raises AttemptFailed, and RequestError for what the endpoint can't be asked.
     """
     plan, endpoint = run.plan, candidacy.endpoint
-    arrival = run.arrival
-    snapshot, now = arrival.snapshot, by.wall_time()
+    snapshot, now = run.snapshot, by.wall_time()
     provider = snapshot.providers[endpoint.kind]
     target = by.roles.filled(endpoint, snapshot.targets[endpoint.name][replica], now)
     request = provider.encode(ask, endpoint, target, now)

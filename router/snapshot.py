@@ -60,6 +60,15 @@ class Snapshot:
             await log.snapshot(digest, data)
         await log.snapshot(self.digest, self.content)
 
+    def decides_as(self, other: Snapshot) -> bool:
+        """Whether this one and another differ at most in where replicas are."""
+        return (
+            self.policy.digest == other.policy.digest
+            and self.catalog.digest == other.catalog.digest
+            and self.keys.digest == other.keys.digest
+            and self.drifted == other.drifted
+        )
+
     @property
     def region(self) -> str:
         """The region this router runs in."""

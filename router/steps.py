@@ -153,7 +153,7 @@ class TwelveSteps:
         A body that comes slowly, or a wait for room, keeps nobody under a policy that is gone.
         """
         current, known = self.ranking.placing.balance.snapshot(), admitted.snapshot
-        return current is not known and not _decides_alike(current, known)
+        return current is not known and not current.decides_as(known)
 
     async def again(self, admitted: Admitted) -> Admitted:
         """The request as of now: by the policy and the keys in force, and by a clock read anew."""
@@ -381,13 +381,3 @@ class TwelveSteps:
 def record_id(arrival: Arrival, turn: int) -> str:
     """The id of a request's entries; a decision made anew has one of its own."""
     return arrival.id if turn == 0 else f"{arrival.id}.{turn}"
-
-
-def _decides_alike(one: Snapshot, other: Snapshot) -> bool:
-    """Whether two snapshots differ at most in where replicas are."""
-    return (
-        one.policy.digest == other.policy.digest
-        and one.catalog.digest == other.catalog.digest
-        and one.keys.digest == other.keys.digest
-        and one.drifted == other.drifted
-    )

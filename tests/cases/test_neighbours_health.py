@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from router.config import Limits
+from router.providers.base import Target
 from router.transport.client import HttpTransport
 from router.transport.messages import (
     AnswerTimeout,
@@ -17,8 +20,18 @@ from router.transport.messages import (
     Timeouts,
 )
 from tests.rawserver import ask, hang, now, served, within
-from tests.router.house import House, house
-from tests.router.scripted import DONE, Reply, event, lost, scripted, stream
+from tests.router.crowd import settle_for
+from tests.router.house import House, Plan, house
+from tests.router.scripted import (
+    DONE,
+    Reply,
+    answer,
+    event,
+    lost,
+    refused,
+    scripted,
+    stream,
+)
 from tests.router.wire import Answered, request, say
 
 LONG = (
@@ -106,3 +119,51 @@ async def test_a_stream_that_ends_for_its_own_content_marks_nobody(
             assert b'"incomplete"' in (await world.ask(stream=True)).written
         live = world.router.live
         assert live.health.marked(live.loop_time()) == ()
+
+
+SHORT = Limits.model_validate({"queue": "4s", "deadline": "8s", "first_token": "2s"})
+
+
+@pytest.mark.parametrize("stream_", [False, True])
+async def test_who_waited_while_a_fleet_moved_is_sent_to_where_it_is(
+    tmp_path: Path, stream_: bool
+) -> None:
+    """As a rolling update does: of the replicas that were there when it came, none is left."""
+
+    def script(host: str, number: int) -> Reply | Exception:
+        if not host.startswith("new"):
+            return refused()
+        return stream(event(content="b"), DONE) if stream_ else answer()
+
+    async with scripted(tmp_path, script, Plan(limits=SHORT)) as world:
+        live = world.router.live
+        one = {"capacity_requests": "1"}
+        settle_for(world, fra1=one, par1=one)
+        held = [live.inflight.enter(key, 1) for key in ("fra1", "par1")]
+        waiting = [asyncio.create_task(world.ask(stream=stream_)) for _ in range(4)]
+        await asyncio.sleep(0.1)
+        moved = {
+            name: {f"{name}/new": Target(f"http://new-{name}:80")} for name in ("fra1", "par1")
+        }
+        live.snapshot = replace(live.snapshot, targets={**live.snapshot.targets, **moved})
+        for place in held:
+            place.close()
+        assert {one.status for one in await asyncio.gather(*waiting)} == {200}
+        assert {one.origin.host for one in world.transport.sent} <= {"new-fra1", "new-par1"}
+        assert live.inflight.keys == ()
+
+
+async def test_nor_is_a_replica_that_is_gone_asked_after_another_failed(tmp_path: Path) -> None:
+    async with scripted(tmp_path, lambda h, n: answer()) as world:
+        live = world.router.live
+
+        def script(host: str, number: int) -> Reply | Exception:
+            if host == "fra1":  # while it is asked, the other one moves
+                moved = {"par1": {"par1/new": Target("http://new:80")}}
+                live.snapshot = replace(live.snapshot, targets={**live.snapshot.targets, **moved})
+                return refused()
+            return answer() if host == "new" else refused()
+
+        world.transport._script = script
+        assert (await world.ask()).status == 200
+        assert [one.origin.host for one in world.transport.sent] == ["fra1", "new"]
