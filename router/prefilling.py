@@ -46,6 +46,11 @@ REFUSED: Final = "cache_refused"
 """The result of an attempt that was refused as invalid, with what we added to it."""
 TRIED: Final = 2
 """Replicas of the other half that a request asks."""
+LEFT: Final = 2
+"""Attempts that must be left to ask one: the last is the answer's."""
+LEFT_AGAIN: Final = 4
+"""The same for a second one, while there is another endpoint: where a whole region is gone, two
+replicas of this one fail as well, and the next must not go without an attempt for that."""
 KEEP: Final[Mapping[str, object]] = MappingProxyType(
     {
         "do_remote_decode": True,
@@ -152,10 +157,11 @@ class Prefills:
         name, snapshot = half.endpoint.name, run.snapshot
         first = self.choose(run.plan, half.endpoint, left)
         kept = None if first is None else first.key
+        last = run.plan.ranked.order[-1].verdict is half.verdict
         try:
             for number, key in enumerate(self.in_turn(snapshot, name, kept)):
-                if number >= TRIED or run.left < 2:
-                    return None  # the last attempt is the answer's
+                if number >= TRIED or run.left < needed(number, last=last):
+                    return None
                 if self._marked(key) or by.vetoed(run, half):
                     return None
                 if number and not by.may_go_on(run):
@@ -188,6 +194,15 @@ class Prefills:
 
     def _marked(self, key: str) -> bool:
         return self.health.standing(key, self.loop_time()) is Standing.MARKED
+
+
+def needed(number: int, *, last: bool) -> int:
+    """Attempts that must be left before replica `number` of the other half is asked.
+
+    Args:
+        last: whether the plan has no other endpoint after this one.
+    """
+    return LEFT if last or not number else LEFT_AGAIN
 
 
 def half_of(candidacy: Candidacy, half: Endpoint) -> Candidacy:
