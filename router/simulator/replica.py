@@ -243,7 +243,7 @@ class Replica:
 
     async def _respond(self, made: Generation, hit: Hit, asked: Mapping[str, object]) -> Response:
         request_id = (("x-request-id", hit.request_id),) if hit.request_id else ()
-        job = self._received(self._job(made), hit, asked)
+        job = await self._received(self._job(made), hit, asked)
         tokens = self._tokens(made, job, hit)
         if made.call.stream:
             headers = (("content-type", "text/event-stream; charset=utf-8"), *request_id)
@@ -260,14 +260,19 @@ class Replica:
         size = self.spec.engine.block_size
         return Connector(self._bank, self.name, ("127.0.0.1", self.port), size)
 
-    def _received(self, job: Job, hit: Hit, asked: Mapping[str, object]) -> Job:
-        """The job, with what of its prompt another server has computed."""
+    async def _received(self, job: Job, hit: Hit, asked: Mapping[str, object]) -> Job:
+        """The job, with what of its prompt another server has computed, once that is here."""
         connector = self._connector
         if connector is None:
             return job
         hit.transfer = "lost"
-        received = connector.received(asked, self._clock())
+        now = self._clock()
+        received = connector.received(asked, now)
         hit.transfer = "fetched" if received else ""
+        if received:
+            new = max(0, received - self._engine.cached(job))
+            seconds = new / self.spec.engine.transfer_rate / self.spec.speed
+            await asyncio.sleep(connector.until(asked, seconds, now) - now)
         return replace(job, received=received)
 
     def _kept(self, made: Generation, job: Job, hit: Hit, asked: Mapping[str, object]) -> bytes:

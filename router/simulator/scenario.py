@@ -6,8 +6,8 @@ a request may use is computed by the real decision and the real filter.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from math import acos, cos, radians, sin
 from typing import Final
@@ -20,8 +20,10 @@ from router.auth import KeyRing
 from router.config import Config, KeysSection, Limits, PoliciesSection, RouterSection
 from router.config_log import LogSection
 from router.hypothetical import Question, consider
+from router.priority import PrioritiesSection
 from router.providers.base import Target
 from router.providers.registry import load
+from router.simulator.layout import ALL, DECODE, ONE, POOLED, PREFILL, Layout
 from router.simulator.timing import EngineSpec
 from router.snapshot import Snapshot
 from router.types import Candidacy
@@ -55,18 +57,40 @@ _INSIDE: Final = 0.001
 
 
 @dataclass(frozen=True, slots=True)
+class Part:
+    """One endpoint of a region: its name, what it is for, its replicas and their engines."""
+
+    endpoint: str
+    kind: str
+    replicas: int
+    engine: EngineSpec
+
+
+@dataclass(frozen=True, slots=True)
 class Ground:
-    """One region of a scenario: its fleet, and the price of its tokens (dollars a million)."""
+    """One region of a scenario: its fleet, and the price of its tokens (dollars a million).
+
+    `layout` says how its replicas stand; `engines` of parts whose engine is another one.
+    """
 
     region: str
     replicas: int
     engine: EngineSpec = field(default_factory=EngineSpec)
     price: Price = FREE
+    layout: Layout = ONE
+    engines: Mapping[str, EngineSpec] = field(default_factory=dict)
 
     @property
-    def endpoint(self) -> str:
-        """The name of its endpoint."""
-        return self.region.partition(":")[2]
+    def parts(self) -> tuple[Part, ...]:
+        """Its endpoints. ValueError where it has fewer replicas than its layout has parts."""
+        place = self.region.partition(":")[2]
+        return tuple(
+            Part(
+                place if kind in {ALL, DECODE} else f"{place}-{kind}",
+                kind, count, self.engines.get(kind, self.engine),
+            )
+            for kind, count in self.layout.deal(self.replicas).items()
+        )  # fmt: skip
 
     @property
     def phase(self) -> float:
@@ -81,6 +105,8 @@ class Scenario:
     Attributes:
         weights: further tenants that may be served everywhere, with their weights.
         settings: settings of every endpoint, as in a baseline file.
+        classes: the router's `priorities`; without them requests have no class.
+        least: prompts with fewer tokens to compute aren't split (`prefill.least`).
         routers: routers per region, which share nothing; requests come to each in turn.
         scrape: seconds between two looks of a router at the engines' metrics.
         target: seconds to the first token that make an answer good.
@@ -90,6 +116,8 @@ class Scenario:
     weights: Mapping[str, int] = field(default_factory=dict)
     settings: Mapping[str, str] = field(default_factory=dict)
     limits: Limits = field(default_factory=Limits)
+    classes: PrioritiesSection | None = None
+    least: int = 256
     routers: int = 1
     scrape: float = 1.0
     target: float = 2.0
@@ -98,32 +126,50 @@ class Scenario:
     def snapshot(self, home: str) -> Snapshot:
         """What a router in the region `home` serves by."""
         catalog = Catalog.load({g.region: PLACES[g.region] for g in self.grounds})
-        endpoints = {g.endpoint: self._endpoint(g) for g in self.grounds}
+        endpoints = {one.name: one for ground in self.grounds for one in self._endpoints(ground)}
+        halves = {one.prefill.name for one in endpoints.values() if one.prefill is not None}
+        asked = tuple(name for name in endpoints if name not in halves)
         policy = Policy(
             catalog.atlas,
             "5" * 64,
             tenants=self._tenants(catalog),
-            models={MODEL: Model(MODEL, {Tier.LARGE: tuple(endpoints)})},
+            models={MODEL: Model(MODEL, {Tier.LARGE: asked})},
             endpoints=endpoints,
         )
         content = b"{}"
         targets = {
-            ground.endpoint: {
-                f"{ground.endpoint}/{n}": Target(f"http://{ground.endpoint}-{n}:80")
-                for n in range(ground.replicas)
+            part.endpoint: {
+                f"{part.endpoint}/{n}": Target(f"http://{part.endpoint}-{n}:80")
+                for n in range(part.replicas)
             }
             for ground in self.grounds
+            for part in ground.parts
         }
         return Snapshot(
             sha256(content).hexdigest(), content, self._config(home), policy, catalog,
             KeyRing(()), {"vllm": load("vllm")}, targets, 0.0,
         )  # fmt: skip
 
-    def _endpoint(self, ground: Ground) -> Endpoint:
+    def _endpoints(self, ground: Ground) -> Iterator[Endpoint]:
+        """A region's endpoints, as a baseline file would give them; a prefill half is first."""
+        half: Endpoint | None = None
+        for part in ground.parts:
+            endpoint = self._endpoint(ground, part)
+            if part.kind == PREFILL:
+                half = endpoint
+            elif half is not None:
+                said = {"prefill": half.name, "prefill_least": str(self.least)}
+                settings = {**endpoint.settings, **said}
+                endpoint = replace(endpoint, prefill=half, settings=settings)
+            yield endpoint
+
+    def _endpoint(self, ground: Ground, part: Part) -> Endpoint:
         country = PLACES[ground.region].country
+        pool = {"pool": part.kind} if part.kind in POOLED else {}
         return Endpoint(
-            ground.endpoint, "vllm", "self", "simulated", ground.region, settings=self.settings,
-            operate=(country,), retain="nothing", price=ground.price, self_operated=True,
+            part.endpoint, "vllm", "self", "simulated", ground.region,
+            settings={**self.settings, **pool}, operate=(country,), retain="nothing",
+            price=ground.price, self_operated=True,
         )  # fmt: skip
 
     def _tenants(self, catalog: Catalog) -> dict[str, Tenant]:
@@ -140,7 +186,7 @@ class Scenario:
     def _config(self, home: str) -> Config:
         section = RouterSection.model_construct(
             id="simulated", region=home, listen=("127.0.0.1", 0), admin=("127.0.0.1", 0),
-            workers=1, peers=(), limits=self.limits,
+            workers=1, peers=(), limits=self.limits, priorities=self.classes,
         )  # fmt: skip
         return Config(
             version="1",
@@ -168,11 +214,16 @@ def round_trip(one: str, other: str) -> float:
     return _INSIDE + angle * _EARTH * 2 / _FIBRE
 
 
-def grounds(text: Sequence[str], engine: EngineSpec) -> tuple[Ground, ...]:
+def grounds(
+    text: Sequence[str],
+    engine: EngineSpec,
+    layout: Layout = ONE,
+    engines: Mapping[str, EngineSpec] | None = None,
+) -> tuple[Ground, ...]:
     """Grounds of `self:fra1=8` and the like.
 
     Raises:
-        ValueError: a region that isn't known here, or no number of replicas.
+        ValueError: a region that isn't known here, no number of replicas, or too few of them.
     """
     found: dict[str, Ground] = {}
     for one in text:
@@ -183,5 +234,7 @@ def grounds(text: Sequence[str], engine: EngineSpec) -> tuple[Ground, ...]:
             raise ValueError(f"`{region}` stands twice")
         if equals and not (count.isdecimal() and 0 < int(count) <= 100_000):
             raise ValueError(f"`{one}`: write a region with its replicas as self:fra1=8")
-        found[region] = Ground(region, int(count or 1), engine)
+        ground = Ground(region, int(count or 1), engine, layout=layout, engines=engines or {})
+        layout.deal(ground.replicas)
+        found[region] = ground
     return tuple(found.values())

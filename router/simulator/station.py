@@ -5,19 +5,23 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
+from policies.model import Priority
 from regions.fleet import Reading, Readings
 from regions.health import HealthBook
+from regions.model import Endpoint
 from regions.prefix import Trail, trail
 from router.balance import Balance
-from router.load import InFlight
+from router.load import Held, InFlight
 from router.placing import Placed, Placing, Wish
+from router.pools import Pools
 from router.retrying import RetryBudget
 from router.simulator.scenario import MODEL, Scenario, eligible
 from router.simulator.strategies import STRATEGIES
 from router.simulator.timing import EngineSpec
 from router.simulator.traces import Ask
+from router.simulator.transfer import Links
 from router.simulator.virtual import LoopEngine
 from router.snapshot import Snapshot
 from router.types import Candidacy
@@ -29,11 +33,12 @@ _CAP = 2000
 
 @dataclass(frozen=True, slots=True)
 class Outage:
-    """A region whose fleet is gone from `at` to `until`."""
+    """A region whose fleet, or one part of it, is gone from `at` to `until`."""
 
     region: str
     at: float
     until: float
+    part: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,20 +60,37 @@ class Conduct:
 
 @dataclass(slots=True)
 class Fleet:
-    """Every engine, by replica key; `at` says where it stands."""
+    """Every engine, by replica key; `at` says where it stands, `kinds` of which part it is."""
 
     engines: Mapping[str, LoopEngine]
     at: Mapping[str, str]
     specs: Mapping[str, EngineSpec]
+    kinds: Mapping[str, str]
+    links: Links = field(default_factory=Links)
 
     @classmethod
     def of(cls, scenario: Scenario, snapshot: Snapshot) -> Fleet:
         """The scenario's, all idle."""
-        at, specs = {}, {}
-        for ground in scenario.grounds:
-            for key in snapshot.targets[ground.endpoint]:
-                at[key], specs[key] = ground.region, ground.engine
-        return cls({key: LoopEngine(spec) for key, spec in specs.items()}, at, specs)
+        found = {
+            key: (ground.region, part)
+            for ground in scenario.grounds
+            for part in ground.parts
+            for key in snapshot.targets[part.endpoint]
+        }
+        return cls(
+            {key: LoopEngine(part.engine) for key, (_, part) in found.items()},
+            {key: region for key, (region, _) in found.items()},
+            {key: part.engine for key, (_, part) in found.items()},
+            {key: part.kind for key, (_, part) in found.items()},
+        )
+
+    def lost(self, outage: Outage) -> list[LoopEngine]:
+        """Whom an outage takes."""
+        return [
+            one
+            for key, one in self.engines.items()
+            if self.at[key] == outage.region and outage.part in {"", self.kinds[key]}
+        ]
 
     def loads(self) -> dict[str, int]:
         """Requests at every replica, running and waiting."""
@@ -96,7 +118,8 @@ class Station:
         self.inflight.on_leave = self.room.wake
         self.placing = Placing(self.balance, self.room)
         self.budget = RetryBudget()
-        self._spill = conduct.spill
+        self._spill, self._pools = conduct.spill, Pools()
+        self._classes = scenario.classes
         self._eligible: dict[str, tuple[Candidacy, ...]] = {}
         self._texts: dict[int, str] = {}
 
@@ -116,9 +139,19 @@ class Station:
         tokens = ask.prompt + self.balance.lengths.expect(MODEL, ask.tenant, _CAP)
         path = self._trail(ask, block) if ask.blocks else None
         until = now + self.limits.queue
+        eligible, spare = self._pools.of(self.eligible(ask.tenant), ask.priority)
+        priority, least = Priority.STANDARD, 0.0
+        if ask.priority is not None and self._classes is not None:
+            priority, least = ask.priority, self._classes.least(ask.priority)
         return Wish(
-            self.eligible(ask.tenant), tokens, ask.prompt, path, ask.tenant, tenant.weight, until
-        )
+            eligible, tokens, ask.prompt, path, ask.tenant, tenant.weight, until, priority, least,
+            spare,
+        )  # fmt: skip
+
+    def choose(self, half: Endpoint, prompt: int, path: Trail | None) -> Held | None:
+        """A place for a prompt at the half that computes it, as `router.app` has it chosen."""
+        single = len(self.snapshot.targets[half.name]) < 2
+        return self.balance.reserve(half.name, prompt, None if single else path, prompt)
 
     def _trail(self, ask: Ask, block: int) -> Trail:
         """The trail of a prompt whose blocks are these: the first is the system's, as in truth."""

@@ -23,7 +23,11 @@ from router.simulator.blocks import BlockPool, Holding
 
 @dataclass(frozen=True, slots=True)
 class EngineSpec:
-    """What the engine is: seats, rates (tokens/s, seconds), KV cache. Defaults: a mid-size GPU."""
+    """What the engine is: seats, rates (tokens/s, seconds), KV cache. Defaults: a mid-size GPU.
+
+    `transfer_rate`: tokens a second whose cache goes over its link to another one: 100 Gbit/s
+    carry 38,000 of 320 KiB, which is what a model of 70 billion parameters has in 16 bits.
+    """
 
     max_num_seqs: int = 64
     prefill_rate: float = 8000.0
@@ -34,13 +38,15 @@ class EngineSpec:
     block_size: int = 16
     context: int = 32768
     jitter: float = 0.0
+    transfer_rate: float = 38_000.0
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
     """One generation: its prompt (tokens, and hashes of its full blocks) and how much comes out.
 
-    `received` of the prompt's tokens were computed by another engine, whose cache it gets.
+    `received` of the prompt's tokens were computed by another engine, whose cache it gets. `kinds`
+    name what its numbers are counted under.
     """
 
     id: str
@@ -48,6 +54,7 @@ class Job:
     output_tokens: int
     blocks: tuple[int, ...] = ()
     received: int = 0
+    kinds: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +103,9 @@ class Totals:
 
 
 @dataclass(slots=True, eq=False)
-class _Sequence:
+class Sequence:
+    """One job as it runs."""
+
     job: Job
     submitted: float
     started: float | None = None
@@ -115,6 +124,7 @@ class _Sequence:
 
     @property
     def decoding(self) -> bool:
+        """Whether its prompt is computed, and one token a step comes out."""
         return self.generated > 0 and self.missing == 1
 
 
@@ -131,14 +141,19 @@ class Engine:
         self.next_at: float | None = None
         self._rng = random.Random(seed)
         self._pool = BlockPool(spec.kv_blocks)
-        self._waiting: deque[_Sequence] = deque()
-        self._running: list[_Sequence] = []
-        self._step: list[tuple[_Sequence, int]] = []
+        self._waiting: deque[Sequence] = deque()
+        self._running: list[Sequence] = []
+        self._step: list[tuple[Sequence, int]] = []
 
     @property
     def load(self) -> Load:
         """The gauges now."""
         return Load(len(self._running), len(self._waiting), self._pool.usage)
+
+    def cached(self, job: Job) -> int:
+        """Tokens of a job's prompt that are in the cache now."""
+        usable = job.blocks[: (job.prompt_tokens - 1) // self.spec.block_size]
+        return self._pool.cached(usable) * self.spec.block_size
 
     def submit(self, job: Job, now: float) -> None:
         """Queue a job. ValueError if it could never run."""
@@ -147,7 +162,7 @@ class Engine:
             raise ValueError("a job needs at least one prompt token and one output token")
         if total > self.spec.context or self._blocks(total) > self.spec.kv_blocks:
             raise ValueError(f"{total} tokens are more than this engine can hold")
-        self._waiting.append(_Sequence(job, now))
+        self._waiting.append(Sequence(job, now))
         if self.next_at is None:
             self._begin(now)
 
@@ -217,11 +232,11 @@ class Engine:
                 budget -= tokens
         return -1 if evicted else budget
 
-    def _room_for(self, sequence: _Sequence, tokens: int) -> bool:
+    def _room_for(self, sequence: Sequence, tokens: int) -> bool:
         wanted = self._blocks(sequence.computed + tokens) - sequence.holding.blocks
         return wanted <= 0 or self._pool.grow(sequence.holding, wanted)
 
-    def _evict_youngest(self) -> _Sequence:
+    def _evict_youngest(self) -> Sequence:
         victim = self._running.pop()
         self._step = [entry for entry in self._step if entry[0] is not victim]
         self._pool.release(victim.holding)
@@ -242,7 +257,7 @@ class Engine:
             self._schedule(sequence, tokens)
             budget -= tokens
 
-    def _schedule(self, sequence: _Sequence, tokens: int) -> None:
+    def _schedule(self, sequence: Sequence, tokens: int) -> None:
         """Let it compute so many tokens in this step. Its full blocks can be found at once.
 
         So vLLM has it: who is seated later in the same step shares what the step computes. The
@@ -254,7 +269,7 @@ class Engine:
             read = min(job.prompt_tokens, sequence.computed + tokens)
             self._pool.publish(sequence.holding, job.blocks[: read // self.spec.block_size])
 
-    def _seat(self, sequence: _Sequence, at: float) -> bool:
+    def _seat(self, sequence: Sequence, at: float) -> bool:
         known = sequence.job.prompt_tokens + sequence.generated
         # The last token is always computed: its logits are what the first output comes from.
         usable = sequence.job.blocks[: (known - 1) // self.spec.block_size]
@@ -285,7 +300,7 @@ class Engine:
         self._step = []
         return out
 
-    def _token(self, sequence: _Sequence, at: float) -> Progress:
+    def _token(self, sequence: Sequence, at: float) -> Progress:
         job = sequence.job
         sequence.generated += 1
         self.totals.generated += 1
@@ -299,7 +314,7 @@ class Engine:
         return Progress(job.id, at, sequence.generated, self._times(sequence, at))
 
     @staticmethod
-    def _times(sequence: _Sequence, at: float) -> JobTimes:
+    def _times(sequence: Sequence, at: float) -> JobTimes:
         started = sequence.submitted if sequence.started is None else sequence.started
         first = at if sequence.first_token is None else sequence.first_token
         return JobTimes(

@@ -13,16 +13,22 @@ import gzip
 import io
 import json
 import random
+import zlib
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
-from math import cos, pi
+from itertools import cycle
+from math import cos, isfinite, pi
 from pathlib import Path
 from typing import Final, Literal
 
+from policies.model import Priority
+
 MOONCAKE_BLOCK: Final = 512
 DAY: Final = 86_400.0
+_MANY: Final = 1_000_000_000
 
 
 class TraceError(Exception):
@@ -34,7 +40,8 @@ class Ask:
     """One request of a load.
 
     `at`: seconds from the start; `region`: where its client is; `prompt`, `output`: tokens;
-    `blocks`: what names its beginning, one id for every full block of it.
+    `blocks`: what names its beginning, one id for every full block of it; `priority`: its class,
+    `None` where there are none.
     """
 
     at: float
@@ -43,6 +50,7 @@ class Ask:
     blocks: tuple[int, ...] = ()
     region: str = ""
     tenant: str = ""
+    priority: Priority | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,19 +78,20 @@ def read(path: Path) -> Trace:
     """A trace from a file, whichever of the known formats it has.
 
     Raises:
-        TraceError: the file can't be read, or isn't a trace.
+        TraceError: the file can't be read, or isn't a trace; says which line and what is wrong.
     """
     try:
         with gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb") as raw:
-            text = raw.read().decode("utf-8")
-    except (OSError, EOFError, UnicodeDecodeError) as error:
-        raise TraceError(f"`{path}` can't be read as a trace: {error}") from None
+            text = raw.read().decode("utf-8-sig")
+    except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
+        why = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        raise TraceError(f"`{path}` can't be read as a trace: {why}") from None
     mooncake = text.lstrip().startswith("{")
-    rows = _mooncake(text) if mooncake else _azure(text)
     try:
-        asks = sorted(rows, key=lambda ask: ask.at)
-    except (ValueError, KeyError, TypeError) as error:
-        raise TraceError(f"`{path}` is no Mooncake or Azure trace: {error}") from None
+        asks = sorted(_mooncake(text) if mooncake else _azure(text), key=lambda ask: ask.at)
+    except _Wrong as wrong:
+        kind = "Mooncake" if mooncake else "Azure"
+        raise TraceError(f"`{path}`, line {wrong.line}, is of no {kind} trace: {wrong}") from None
     if not asks:
         raise TraceError(f"`{path}` holds no requests")
     start = asks[0].at
@@ -91,23 +100,68 @@ def read(path: Path) -> Trace:
     )
 
 
+class _Wrong(Exception):
+    """A line that says no request."""
+
+    def __init__(self, line: int, why: str) -> None:
+        super().__init__(why)
+        self.line = line
+
+
 def _mooncake(text: str) -> Iterator[Ask]:
-    for line in text.splitlines():
+    for number, line in enumerate(text.split("\n"), 1):
         if line.strip():
-            row = json.loads(line)
-            # A partial last block has an id too; engines keep only whole ones.
-            whole = int(row["input_length"]) // MOONCAKE_BLOCK
-            yield Ask(
-                float(row["timestamp"]) / 1000, int(row["input_length"]),
-                int(row["output_length"]), tuple(map(int, row["hash_ids"][:whole])),
-            )  # fmt: skip
+            with _saying(number, "timestamp (ms), input_length, output_length, hash_ids"):
+                row = json.loads(line)
+                prompt = _tokens(row["input_length"])
+                # A partial last block has an id too; engines keep only whole ones.
+                blocks = row["hash_ids"][: prompt // MOONCAKE_BLOCK]
+                at, output = _second(row["timestamp"]) / 1000, _tokens(row["output_length"])
+                yield Ask(at, prompt, output, tuple(map(int, blocks)))
 
 
 def _azure(text: str) -> Iterator[Ask]:
-    for row in csv.DictReader(io.StringIO(text)):
-        # Seven digits of a second, of which six are read.
-        at = datetime.fromisoformat(row["TIMESTAMP"][:26]).timestamp()
-        yield Ask(at, max(1, int(row["ContextTokens"])), max(1, int(row["GeneratedTokens"])))
+    rows = csv.DictReader(io.StringIO(text))
+    while True:
+        with _saying(rows.line_num + 1, "TIMESTAMP, ContextTokens, GeneratedTokens"):
+            if (row := next(rows, None)) is None:
+                return
+            # Seven digits of a second, of which six are read.
+            at = datetime.fromisoformat(row["TIMESTAMP"][:26]).timestamp()
+            yield Ask(at, _tokens(row["ContextTokens"]), _tokens(row["GeneratedTokens"]))
+
+
+@contextmanager
+def _saying(line: int, wanted: str) -> Iterator[None]:
+    """What goes wrong in here is wrong with this line."""
+    try:
+        yield
+    except KeyError as error:
+        raise _Wrong(line, f"it has no {error}; it must have {wanted}") from None
+    except (ValueError, TypeError, OverflowError, csv.Error) as error:
+        raise _Wrong(line, f"{error}; it must have {wanted}") from None
+
+
+def _tokens(value: object) -> int:
+    """A number of tokens; none counts as one, for every request has a prompt and an answer.
+
+    Raises:
+        ValueError: it is none, or above a billion.
+    """
+    if isinstance(value, (int, float, str)) and 0 <= (found := int(value)) <= _MANY:
+        return max(1, found)
+    raise ValueError(f"{value!r} is no number of tokens")
+
+
+def _second(value: object) -> float:
+    """A time.
+
+    Raises:
+        ValueError: it is none.
+    """
+    if isinstance(value, (int, float)) and isfinite(value):
+        return float(value)
+    raise ValueError(f"{value!r} is no time")
 
 
 # --------------------------------------------------------------------------------------
@@ -154,6 +208,21 @@ def days(load: Days, lengths: Sequence[tuple[int, int]], seed: int = 0) -> Trace
             tenant = f"only-{region}" if rng.random() < load.bound else "any"
             found.append(Ask(at, prompt, output, (), region, tenant))
     return Trace(tuple(sorted(found, key=lambda ask: ask.at)))
+
+
+def classed(trace: Trace, shares: Mapping[Priority, float], seed: int = 0) -> Trace:
+    """The same requests, each of a class drawn by these shares."""
+    rng, kinds = random.Random(seed), list(shares)
+    drawn = rng.choices(kinds, [shares[one] for one in kinds], k=len(trace.asks))
+    asks = (replace(a, priority=kind) for a, kind in zip(trace.asks, drawn, strict=True))
+    return replace(trace, asks=tuple(asks))
+
+
+def shared(trace: Trace, free: str, tenants: Sequence[str]) -> Trace:
+    """The same requests: those of the tenant `free` are given to these tenants in turn."""
+    turn = cycle(tenants)
+    asks = (replace(a, tenant=next(turn)) if a.tenant == free else a for a in trace.asks)
+    return replace(trace, asks=tuple(asks))
 
 
 Shape = Literal["chat", "long"]

@@ -28,10 +28,24 @@ class _Kept:
     until: float
 
 
+class Links:
+    """Every server's link to the others, which carries one cache after the other."""
+
+    def __init__(self) -> None:
+        self._free: dict[str, float] = {}
+
+    def carry(self, giver: str, taker: str, seconds: float, now: float) -> float:
+        """When a cache has arrived that takes so long, and begins once both links are free."""
+        began = max(now, self._free.get(giver, 0.0), self._free.get(taker, 0.0))
+        self._free[giver] = self._free[taker] = began + seconds
+        return began + seconds
+
+
 class Bank:
     """Every cache that a fleet's servers keep for each other, by server and request."""
 
     def __init__(self) -> None:
+        self.links = Links()
         self._kept: dict[tuple[str, str], _Kept] = {}
 
     def __len__(self) -> int:
@@ -74,6 +88,10 @@ class Connector:
         if found is None:
             raise ApiError(500, "KV cache load failure", "InternalServerError")
         return found
+
+    def until(self, asked: Mapping[str, object], seconds: float, now: float) -> float:
+        """When what was fetched for a request is here, if its way alone takes so long."""
+        return self.bank.links.carry(str(asked.get("remote_engine_id")), self.engine, seconds, now)
 
     def kept(
         self, asked: Mapping[str, object], request: str, tokens: int, now: float

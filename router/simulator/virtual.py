@@ -94,9 +94,12 @@ class Ended:
 
 
 class LoopEngine:
-    """One engine on the running loop. `up` until it is killed, and again when revived."""
+    """One engine on the running loop. `up` until it is killed, and again when revived.
 
-    __slots__ = ("_asking", "_loop", "_spec", "_timer", "engine", "up")
+    `life` says how often it was killed: what it held before is gone.
+    """
+
+    __slots__ = ("_asking", "_loop", "_spec", "_timer", "engine", "life", "up")
 
     def __init__(self, spec: EngineSpec) -> None:
         self._loop = asyncio.get_running_loop()
@@ -104,7 +107,7 @@ class LoopEngine:
         self._asking: dict[str, Ended] = {}
         self._timer: asyncio.TimerHandle | None = None
         self.engine = LeapingEngine(spec)
-        self.up = True
+        self.up, self.life = True, 0
 
     def submit(self, job: Job, asking: Ended) -> None:
         """Queue a job.
@@ -118,14 +121,12 @@ class LoopEngine:
 
     def kill(self) -> None:
         """Everything that runs ends now, without an answer; the cache is lost."""
-        self.up = False
+        self.up, self.life = False, self.life + 1
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
         asking, self._asking = self._asking, {}
-        before, self.engine = self.engine, LeapingEngine(self._spec)
-        self.engine.totals, self.engine.gaps = before.totals, before.gaps
-        self.engine.busy = before.busy
+        self.engine = LeapingEngine(self._spec, before=self.engine)
         for one in asking.values():
             one.ended(None)
 

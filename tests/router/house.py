@@ -16,7 +16,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
 from policies.attributes import Declaration
-from policies.model import Grant, Model, Policy, Rule, Tenant
+from policies.model import Grant, Model, Policy, Priority, Rule, Tenant
 from policies.timed import always
 from regions.catalog import Catalog, OwnRegion
 from regions.model import Endpoint, Tier
@@ -25,11 +25,13 @@ from router.audit.settings import LogSettings
 from router.auth import KeyRing, Principal, StoredKey
 from router.config import Config, KeysSection, Limits, Peer, PoliciesSection, RouterSection
 from router.config_log import LogSection
+from router.priority import PrioritiesSection
 from router.providers.base import Target
 from router.providers.registry import load
 from router.server import Serving
 from router.simulator.fleet import SimulatedFleet
 from router.simulator.replica import ReplicaSpec
+from router.simulator.timing import EngineSpec
 from router.snapshot import Snapshot
 
 OWN = {
@@ -43,7 +45,10 @@ KEYS = {name: f"dom-{name}" for name in ("eu", "us", "world", "nobody")}
 
 @dataclass(frozen=True)
 class Plan:
-    """What to build: replicas by region, rules, limits, further tenants."""
+    """What to build: replicas by region, rules, limits, classes; `settings` of every endpoint.
+
+    With `priorities`, every tenant may ask for the most urgent class.
+    """
 
     regions: Sequence[str] = ("self:fra1", "self:par1", "self:iad1")
     rules: tuple[Rule, ...] = ()
@@ -56,6 +61,9 @@ class Plan:
     region: str = "self:fra1"
     peers: tuple[Peer, ...] = ()
     context: int | None = None
+    priorities: PrioritiesSection | None = None
+    settings: Mapping[str, str] = field(default_factory=dict)
+    engine: EngineSpec = field(default_factory=EngineSpec)
 
 
 class House:
@@ -88,14 +96,13 @@ def snapshot(plan: Plan, urls: Mapping[str, str], folder: Path) -> Snapshot:
     """The snapshot of a plan over replicas at these URLs, by region."""
     catalog = Catalog.load(OWN)
     endpoints = {
-        region.partition(":")[2]: _endpoint(region, url, plan.context)
-        for region, url in urls.items()
+        region.partition(":")[2]: _endpoint(region, url, plan) for region, url in urls.items()
     }
     policy = Policy(
         catalog.atlas,
         "p" * 64,
         declared=plan.declared,
-        tenants=_tenants(catalog),
+        tenants=_tenants(catalog, None if plan.priorities is None else Priority.INTERACTIVE),
         models={"assistant": Model("assistant", {Tier.LARGE: tuple(endpoints)})},
         endpoints=endpoints,
         rules=plan.rules,
@@ -118,7 +125,7 @@ def snapshot(plan: Plan, urls: Mapping[str, str], folder: Path) -> Snapshot:
     )
 
 
-def _endpoint(region: str, url: str, context: int | None) -> Endpoint:
+def _endpoint(region: str, url: str, plan: Plan) -> Endpoint:
     return Endpoint(
         region.partition(":")[2],
         "vllm",
@@ -128,20 +135,21 @@ def _endpoint(region: str, url: str, context: int | None) -> Endpoint:
         (url,),
         operate=("DE",),
         retain="nothing",
-        context_tokens=context,
+        settings=plan.settings,
+        context_tokens=plan.context,
         features=frozenset({"tools", "json_schema", "images", "stream_usage"}),
         self_operated=True,
     )
 
 
-def _tenants(catalog: Catalog) -> dict[str, Tenant]:
+def _tenants(catalog: Catalog, most: Priority | None) -> dict[str, Tenant]:
     atlas = catalog.atlas
     grants = {
         "eu": Grant.within(always(atlas.jurisdiction("EU"))),
         "us": Grant.within(always(atlas.country("US"))),
         "world": Grant.within(always(atlas.worldwide())),
     }
-    tenants = {name: Tenant(name, grant) for name, grant in grants.items()}
+    tenants = {name: Tenant(name, grant, priority=most) for name, grant in grants.items()}
     tenants["nobody"] = Tenant("nobody")
     return tenants
 
@@ -155,6 +163,7 @@ def _config(plan: Plan, folder: Path) -> Config:
         workers=1,
         peers=plan.peers,
         limits=plan.limits,
+        priorities=plan.priorities,
     )
     return Config(
         version="1",
@@ -178,7 +187,8 @@ async def house(folder: Path, plan: Plan | None = None) -> AsyncIterator[House]:
     """A router with its fleet, from start to drained stop."""
     plan = plan or Plan()
     loop = asyncio.get_running_loop()
-    async with SimulatedFleet({region: ReplicaSpec() for region in plan.regions}) as fleet:
+    spec = ReplicaSpec(engine=plan.engine)
+    async with SimulatedFleet(dict.fromkeys(plan.regions, spec)) as fleet:
         urls = {replica.region: replica.url for replica in fleet}
         settings = LogSettings(folder / "log", "eu-1", signing_key(folder))
         clocks = Clocks(time.time, loop.time, os.urandom)

@@ -7,8 +7,19 @@ from pathlib import Path
 
 import pytest
 
+from router.simulator.play import play as real
 from tests.router.cli.conftest import Domicile
 
+ROW = {
+    "strategy", "replicas", "requests", "answers", "refused", "lost", "good", "goodput", "ttft_p50",
+    "ttft_p90", "ttft_p99", "queueing_p50", "queueing_p99", "itl_p50", "itl_p99", "hit_rate",
+    "utilisation", "spilled", "outside", "seconds", "hours", "preemptions", "layout", "moved",
+    "transfer_p50", "transfer_p99", "classes", "tenants", "parts", "ideal_hit_rate",
+}  # fmt: skip
+STRAND = {
+    "requests", "answers", "shed", "lost", "good", "ttft_p50", "ttft_p90", "ttft_p99", "itl_p50",
+    "itl_p99", "waited", "waited_p99", "tokens",
+}  # fmt: skip
 DAYS = ("simulate", "run", "--days", "1", "--day", "60", "--rate", "3")
 
 
@@ -63,17 +74,112 @@ def test_a_trace_as_a_table_with_a_plot(domicile: Domicile, tmp_path: Path) -> N
         ("--days", "inf"),
         ("--days", "0.0001", "--rate", "nan"),
         ("--days", "0.0001", "--swing", "nan"),
+        ("--days", "0.0001", "--rate", "0.001"),
+        ("--days", "1", "--target", "0"),
+        ("--days", "1", "--queue", "1e-9"),
     ],
 )
 def test_usage(domicile: Domicile, words: tuple[str, ...]) -> None:
     assert domicile("simulate", "run", *words).code == 2
 
 
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("--layout", "split=0:1"), "`split=0:1` is no layout; write `one`, `pools=3:1`"),
+        (("--layout", "pools=1:1"), "give --classes too"),
+        (("--layout", "split=1:3", "--replicas", "1"), "has 2 parts"),
+        (("--classes", "urgent=0.5"), "`urgent` is no class of requests; use one of interactive"),
+        (("--classes", "interactive=0.7,batch=0.5"), "the shares come to 1.2, not to 1"),
+        (("--classes", "interactive=2"), "the number is a number from 0 to 1"),
+        (
+            ("--classes", "batch=0.5", "--priorities", "standard=0.4,batch=0.2"),
+            "together they may take",
+        ),
+        (("--classes", "batch=0.5", "--priorities", "standard=0.9"), "standard: Input should be"),
+        (("--priorities", "standard=0.1"), "give --classes too"),
+        (("--tenants", "gold=2,gold=1"), "each name once"),
+        (("--tenants", "any=2"), "are taken"),
+        (("--lose", "self:par1=1-2"), "no such region"),
+        (("--lose", "self:fra1/prefill=1-2"), "no such region, or part of it"),
+        (("--lose", "self:fra1=2-1"), "write the seconds as self:fra1=600-900"),
+        (("--engine", "decode.block_size=8"), "are the same for all"),
+        (("--engine", "kv_blocks=0"), "must be above 0"),
+        (("--rate", "1000"), "10,000,000 are the most: shorten the day"),
+    ],
+)
+def test_what_to_do_is_told(domicile: Domicile, words: tuple[str, ...], told: str) -> None:
+    ran = domicile("simulate", "run", "--days", "1", *words)
+    assert ran.code == 2
+    assert told in " ".join(ran.err.split())
+
+
+def test_classes_layouts_and_losses(domicile: Domicile) -> None:
+    """The names in JSON are a promise to programs: new ones may come, none may go."""
+    words = (
+        "--replicas", "2", "--rate", "8", "--classes", "interactive=0.5,batch=0.5", "--tenants",
+        "gold=2,silver=1", "--capacity", "4", "--layout", "pools=1:1", "--layout", "split=1:1",
+        "--engine", "decode.max_num_seqs=16", "--lose", "self:fra1=30-40",
+    )  # fmt: skip
+    ran = domicile(*DAYS, *words, "--json")
+    assert ran.code == 0, ran.err
+    rows = json.loads(ran.out)["runs"]
+    assert [row["layout"] for row in rows] == ["pools=1:1", "split=1:1"]
+    for row in rows:
+        assert set(row) >= ROW
+        assert list(row["classes"]) == ["interactive", "batch"]
+        assert set(row["tenants"]) == {"gold", "silver", "only-self:fra1"}
+        for strand in (*row["classes"].values(), *row["tenants"].values()):
+            assert set(strand) >= STRAND
+        assert sum(one["requests"] for one in row["classes"].values()) == row["requests"]
+        assert sum(one["shed"] for one in row["classes"].values()) == row["refused"]
+    assert list(rows[1]["parts"]) == ["prefill", "decode"]
+    assert set(rows[1]["parts"]["prefill"]) >= {"replicas", "jobs", "utilisation"}
+    assert rows[1]["moved"] > 0
+    shown = domicile(*DAYS, *words).out
+    for title in (
+        "simulated load",
+        "by class",
+        "by tenant",
+        "by part",
+        "caches moved, ours, split",
+    ):
+        assert title in shown
+
+
+def test_a_plot_that_can_t_be_written_is_told_before_anything_is_played(
+    domicile: Domicile, tmp_path: Path
+) -> None:
+    pytest.importorskip("matplotlib", reason="the `reports` extra isn't installed")
+    for file, told in (
+        (tmp_path / "a.odd", "its name must end in one of .pdf, .png, .svg"),
+        (tmp_path / "none" / "a.svg", "there is no folder"),
+    ):
+        ran = domicile("simulate", "run", "--days", "100", "--plot", file)
+        assert (ran.code, told in ran.err) == (1, True)
+
+
+def test_ctrl_c_shows_what_is_done(domicile: Domicile, monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[object] = []
+
+    def play(*what: object) -> object:
+        if made:
+            raise KeyboardInterrupt
+        made.append(real(*what))  # type: ignore[arg-type]
+        return made[0]
+
+    monkeypatch.setattr("router.cli.simulating.play", play)
+    ran = domicile(*DAYS, "--replicas", "1,2,3", "--json")
+    assert (ran.code, ran.err) == (130, "stopped: the other runs were not made\n")
+    assert [row["replicas"] for row in json.loads(ran.out)["runs"]] == [1]
+
+
 def test_what_can_t_be_played_is_told(domicile: Domicile, tmp_path: Path) -> None:
     trace = tmp_path / "t.jsonl"
     trace.write_text('{"timestamp": 1}')
     ran = domicile("simulate", "run", "--trace", str(trace))
-    assert (ran.code, "no Mooncake or Azure trace" in ran.err) == (1, True)
+    assert ran.code == 1
+    assert "line 1, is of no Mooncake trace: it has no 'input_length'" in ran.err
     trace.write_text(
         '{"timestamp": 0, "input_length": 600, "output_length": 5, "hash_ids": [0, 1]}'
     )

@@ -62,9 +62,9 @@ def test_a_long_answer_takes_few_turns() -> None:
         turns += 1
     assert turns <= 3
     assert engine.totals.steps == 300
-    assert engine.gaps.count == 299
-    assert engine.gaps.at(0.5) == pytest.approx(0.011, rel=0.02)
-    assert engine.busy == pytest.approx(0.01 + 0.01 + 299 * 0.011)
+    assert engine.done.gaps.count == 299
+    assert engine.done.gaps.at(0.5) == pytest.approx(0.011, rel=0.02)
+    assert engine.done.busy == pytest.approx(0.01 + 0.01 + 299 * 0.011)
 
 
 def test_cancelling_ends_a_leap_with_its_step() -> None:

@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import gzip
 import json
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
+from policies.model import Priority
 from router.simulator.traces import (
     Ask,
     Days,
     Trace,
     TraceError,
+    classed,
     days,
     ideal_hits,
     read,
     shaped,
+    shared,
 )
 
 MOONCAKE = [
@@ -39,6 +43,66 @@ def test_a_mooncake_trace_is_read_gzipped_or_not(tmp_path: Path) -> None:
     assert trace.block == 512
     assert trace.asks == (Ask(0.0, 512, 5, (0,)), Ask(2.0, 1100, 7, (0, 1)))
     assert (trace.seconds, trace.compressed(4).seconds, len(trace.first(1).asks)) == (2.0, 0.5, 1)
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        (json.dumps(MOONCAKE[0]) + '\n{"timestamp": 1}', "line 2, .*no 'input_length'"),
+        (
+            '\n{"timestamp": NaN, "input_length": 5, "output_length": 5, "hash_ids": []}',
+            "line 2,.*time",
+        ),
+        (
+            '{"timestamp": 1, "input_length": -5, "output_length": 5, "hash_ids": []}',
+            "-5 is no num",
+        ),
+        ('{"timestamp": 1, "input_length": 1e400, "output_length": 5, "hash_ids": []}', "Mooncake"),
+        ("{nothing", "line 1, is of no Mooncake trace"),
+        (AZURE + "2023-11-16 18:15:46,x,44\n", "line 4, is of no Azure trace"),
+        (AZURE + "yesterday,1,44\n", "line 4.*it must have TIMESTAMP, ContextTokens"),
+    ],
+)
+def test_what_is_wrong_with_which_line_is_told(tmp_path: Path, text: str, told: str) -> None:
+    file = tmp_path / "odd"
+    file.write_text(text)
+    with pytest.raises(TraceError, match=told):
+        read(file)
+
+
+def test_what_is_no_packed_file_is_told(tmp_path: Path) -> None:
+    file = tmp_path / "odd.gz"
+    for content in (
+        b"",
+        b"plain",
+        gzip.compress(AZURE.encode())[:-9],
+        b"\x1f\x8b\x08" + b"\0" * 20,
+    ):
+        file.write_bytes(content)
+        with pytest.raises(TraceError, match=r"odd\.gz"):
+            read(file)
+    with pytest.raises(TraceError, match="can't be read as a trace: No such file"):
+        read(tmp_path / "none")
+
+
+def test_no_request_is_without_a_token(tmp_path: Path) -> None:
+    file = tmp_path / "a.jsonl"
+    row = {"timestamp": 1, "input_length": 0, "output_length": 0, "hash_ids": []}
+    file.write_text(json.dumps(row))
+    assert read(file).asks == (Ask(0.0, 1, 1),)
+
+
+def test_classes_and_tenants_are_dealt() -> None:
+    trace = Trace(
+        tuple(Ask(float(n), 9, 9, (), "", "any" if n % 5 else "kept") for n in range(4000))
+    )
+    dealt = classed(trace, {Priority.INTERACTIVE: 0.25, Priority.BATCH: 0.75}, 4)
+    assert dealt == classed(trace, {Priority.INTERACTIVE: 0.25, Priority.BATCH: 0.75}, 4)
+    found = Counter(ask.priority for ask in dealt.asks)
+    assert set(found) == {Priority.INTERACTIVE, Priority.BATCH}
+    assert found[Priority.INTERACTIVE] == pytest.approx(1000, rel=0.1)
+    named = Counter(ask.tenant for ask in shared(trace, "any", ["gold", "silver"]).asks)
+    assert named == {"kept": 800, "gold": 1600, "silver": 1600}
 
 
 def test_an_azure_trace_is_read(tmp_path: Path) -> None:

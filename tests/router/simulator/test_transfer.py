@@ -7,12 +7,14 @@ from collections.abc import Mapping
 
 import httpx
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from router.prefilling import KEEP
 from router.simulator.fleet import SimulatedFleet
 from router.simulator.replica import ReplicaSpec
 from router.simulator.timing import EngineSpec
-from router.simulator.transfer import LEASE, Bank, Connector, asked_in
+from router.simulator.transfer import LEASE, Bank, Connector, Links, asked_in
 from router.simulator.vllm_api import ApiError
 from tests.router.simulator.chatting import ask
 
@@ -81,3 +83,18 @@ async def test_two_servers_and_one_without_a_connector(http: httpx.AsyncClient) 
         gone = await post("d", kv_transfer_params=again.json()["kv_transfer_params"])
         assert (gone.status_code, fleet["d"].seen[-1].transfer) == (500, "lost")
         assert json.loads(gone.text)["error"]["type"] == "InternalServerError"
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from("ab"), st.sampled_from("xy"), st.floats(0.1, 5)), max_size=9)
+)
+def test_a_link_carries_one_cache_after_the_other(caches: list[tuple[str, str, float]]) -> None:
+    links, until = Links(), 0.0
+    spans: dict[str, list[tuple[float, float]]] = {}
+    for giver, taker, seconds in caches:
+        ended = links.carry(giver, taker, seconds, 1.0)
+        until = max(until, ended)
+        for one in (giver, taker):
+            assert all(ended - seconds >= end - 1e-9 for _, end in spans.get(one, ()))
+            spans.setdefault(one, []).append((ended - seconds, ended))
+    assert until <= 1.0 + sum(seconds for _, _, seconds in caches) + 1e-6
