@@ -62,6 +62,9 @@ is quiet must take a burst at once."""
 _NEWEST: Final = 0.2
 """What the newest reading weighs in what others usually have at a replica. Of N routers that share
 nothing, each takes what the others have into account; above 2 / N they would all swing together."""
+_LEAST: Final = 0.05
+"""Requests of others below which a replica is taken for free of them: one that came and went is
+forgotten after seven readings, one that stays or comes again and again is seen."""
 _LABEL: Final = re.compile(r'(block_size|num_gpu_blocks)="(\d+)"')
 
 
@@ -144,13 +147,15 @@ class Readings:
 
     Attributes:
         telling: the replicas of which `both` says more than nothing, while it is fresh.
+        told: those whose engines ever told of themselves.
     """
 
-    __slots__ = ("_at", "_most", "_moved", "_usual", "stale", "telling")
+    __slots__ = ("_at", "_most", "_moved", "_usual", "stale", "telling", "told")
 
     def __init__(self, stale: float = 5.0) -> None:
         self.stale = stale
         self.telling: set[str] = set()
+        self.told: set[str] = set()
         self._at: dict[str, Reading] = {}
         self._moved: dict[str, float] = {}
         self._most: dict[str, tuple[float, float]] = {}
@@ -162,6 +167,7 @@ class Readings:
         if before is not None and before.progress != reading.progress:
             self._moved[key] = reading.at
         self._at[key] = reading
+        self.told.add(key)
         usual = self._usual[key] = self._smoothed(key, reading, before)
         most = self._learned(reading, endpoint_of(key))
         tells = most or reading.waiting or (reading.running or 0.0) > reading.own or usual
@@ -177,7 +183,7 @@ class Readings:
             return foreign
         usual = self._usual[key]
         usual += _NEWEST * (foreign - usual)
-        return usual if usual > _NEWEST else 0.0
+        return usual if usual >= _LEAST else 0.0
 
     def _learned(self, reading: Reading, place: str) -> float | None:
         """What engines of an endpoint take, as one more tells it."""
@@ -249,10 +255,6 @@ class Readings:
         most = self._takes(endpoint_of(key), now) if key in self._at else None
         return 0.0 if most is None else own / most
 
-    def told(self, key: str) -> bool:
-        """Whether a replica's engine ever told of itself."""
-        return key in self._at
-
     def forget(self, keep: frozenset[str]) -> None:
         """Drop what is known of replicas that are gone."""
         for key in self._at.keys() - keep:
@@ -260,6 +262,7 @@ class Readings:
             self._moved.pop(key, None)
             self._usual.pop(key, None)
             self.telling.discard(key)
+            self.told.discard(key)
         for place in self._most.keys() - {endpoint_of(key) for key in keep}:
             del self._most[place]
 

@@ -8,17 +8,25 @@ old measurements fade. Both are zero until enough is known.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import sqrt
 from typing import Final
 
 ENOUGH: Final = 8
 """Answers after which the line is believed."""
 _KEEP: Final = 0.99
 """What a measurement still weighs when the next one has come: about a hundred count."""
+_ERRS: Final = 2.0
+"""How far a forecast may be off after one answer, as a share of it; of `n` answers it is `sqrt(n)`
+times less. Who is chosen by forecasts takes each for as good as it may be: what was slow at
+first is not asked again otherwise, and nobody learns that it isn't."""
 
 
 @dataclass(slots=True)
 class Line:
-    """What was measured of one endpoint, and the line through it."""
+    """What was measured of one endpoint, and the line through it.
+
+    `sure`: the share of a forecast that will come true at least, 0 to 1; see `_ERRS`.
+    """
 
     count: int = 0
     weight: float = 0.0
@@ -28,6 +36,7 @@ class Line:
     xy: float = 0.0
     floor: float = 0.0
     pace: float = 0.0
+    sure: float = 0.0
 
     def add(self, x: float, y: float) -> None:
         """One more measurement: `y` seconds for `x` tokens."""
@@ -41,6 +50,7 @@ class Line:
             self._fit()
 
     def _fit(self) -> None:
+        self.sure = max(0.0, 1 - _ERRS / sqrt(self.weight))
         mean_x, mean_y = self.x / self.weight, self.y / self.weight
         spread = self.xx / self.weight - mean_x * mean_x
         common = self.xy / self.weight - mean_x * mean_y

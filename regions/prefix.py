@@ -9,8 +9,8 @@ it has, and the tokens of this prompt that its cache doesn't hold.
 2. While even the least busy one has work, a saved token is worth more: it spares all who come
    until the queues are empty. See `SPARED`.
 3. A conversation that this router doesn't know is given a little more at the replica that
-   rendezvous hashing of its anchor names: routers that share nothing choose alike, and a replica
-   that comes or goes moves only its own share.
+   rendezvous hashing of its anchor names, as far as others send there: routers that share nothing
+   choose alike, and a replica that comes or goes moves only its own share.
 
 Hashes are BLAKE2b: the same in every process, and no client can aim for a collision that
 pays (one would only send a request to a replica without its cache).
@@ -25,6 +25,8 @@ from itertools import accumulate
 from math import inf
 from typing import Final
 
+from regions.fleet import endpoint_of
+
 BLOCK: Final = 512
 """Characters of the first blocks: about 128 tokens, a few blocks of an engine's cache."""
 EACH: Final = 8
@@ -37,9 +39,17 @@ SIZES_UPTO: Final = tuple(accumulate(SIZES, initial=0))
 ANCHOR: Final = 4
 """The anchor is the end of the first user message, or this many blocks into it if that is first."""
 SPARED: Final = 4.0
-"""A token of work delays those who come until the queue it stands in is empty. At a load of `r`
-that is `r / (1 - r)` times as long as the queue is now: four times at the 80 % of capacity that a
-fleet should be able to run at."""
+"""A token of work delays those who come until the queue it stands in is empty: as many as are in it
+by now, times `r / (1 - r)` at a load of `r`. That is four times at the 80 % of capacity that a
+fleet should be able to run at. How many are in it is told by its work, over a request's usual."""
+PATIENCE: Final = 8.0
+"""A saved prompt counts so for as many usual requests at most, however long it is: for the sake of
+others nobody waits longer than that times `SPARED` the shortest queue."""
+_MEAN: Final = 100
+"""Requests after which the newest weighs no less in what one usually has to compute."""
+TIE: Final = 128.0
+"""Tokens by which a replica may be busier and still count as no less idle: a part of an engine's
+step, for which every request waits anyway."""
 _HOLDERS: Final = 64
 """Replicas remembered for a block, the newest."""
 
@@ -107,18 +117,26 @@ def _endless(key: str) -> float:
     return inf
 
 
+def _all(key: str) -> float:
+    """What others have of the requests at a replica, where it isn't known how many routers send."""
+    del key
+    return 1.0
+
+
 class Affinity:
     """Where beginnings were sent, by this router; bounded, the longest unused is forgotten first.
 
     Args:
-        spared: what a saved token is worth to others: so many times the work that even the least
-            busy replica has, for a prompt that is held as a whole. 0: nothing.
+        spared: what it is worth to others when what a request usually has to compute is saved: so
+            many times the work that even the least busy replica has. 0: nothing.
         guess: the share of a prompt whose conversation is not known that is taken for held at the
-            replica that its anchor names: another router may have sent its beginning there.
+            replica that its anchor names, as far as others send there: one of them may have sent
+            its beginning. Where none does, `TIE` of its tokens, so that a router that begins anew
+            finds what it sent before.
         bound: blocks remembered.
     """
 
-    __slots__ = ("_bound", "_guess", "_seen", "_spared", "_written")
+    __slots__ = ("_bound", "_guess", "_seen", "_spared", "_usual", "_written")
 
     def __init__(self, spared: float = SPARED, guess: float = 0.1, bound: int = 1 << 17) -> None:
         self._spared = spared
@@ -126,6 +144,7 @@ class Affinity:
         self._bound = bound
         self._seen: dict[bytes, tuple[_Holder, ...]] = {}
         self._written: dict[str, float] = {}
+        self._usual: dict[str, tuple[int, float]] = {}
 
     def choose(
         self,
@@ -134,6 +153,8 @@ class Affinity:
         prompt: int,
         least: str,
         room: Callable[[str], float] = _endless,
+        others: Callable[[str], float] = _all,
+        queues: bool = False,
     ) -> tuple[str, int]:
         """The replica for a prompt, and how many of its tokens that has yet to compute; remembered.
 
@@ -142,16 +163,29 @@ class Affinity:
             prompt: its tokens.
             least: the least busy replica, taken when no cache is worth more.
             room: the tokens that a replica's cache can hold.
+            others: the share of the requests at a replica that this router did not send.
+            queues: whether every replica has prompts to compute, so that whoever comes waits.
         """
         held, known = self._held(trail, prompt, room)
-        worth = 1 + self._spared * loads[least] / max(1, prompt)
-        wanted = {key: worth * tokens for key, tokens in held.items() if key in loads}
+        place = endpoint_of(least)
+        count, usual = self._usual.get(place, (0, float(prompt)))
+        # Where all queue, what is spared at one is sent elsewhere less: all of them are one queue.
+        queue = sum(loads.values()) / len(loads) if queues else loads[least]
+        worth, most = self._spared * queue, PATIENCE * usual
+        wanted = {
+            key: tokens + worth * min(tokens, most) / max(1.0, usual)
+            for key, tokens in held.items()
+            if key in loads
+        }
         wanted.setdefault(least, 0.0)
         if not known and self._guess:
             home = rendezvous(trail.anchor, loads)[0]
-            wanted[home] = max(wanted.get(home, 0.0), self._guess * prompt)
+            share = max(self._guess * others(home) * prompt, min(TIE, self._guess * prompt))
+            wanted[home] = max(wanted.get(home, 0.0), share)
         chosen = min(wanted, key=lambda key: (loads[key] - wanted[key], key != least))
         left = prompt - held.get(chosen, 0)
+        count = min(count + 1, _MEAN)
+        self._usual[place] = count, usual + (left - usual) / count
         self.remember(trail.blocks, chosen, left)
         return chosen, left
 
@@ -199,6 +233,8 @@ class Affinity:
         self._seen = {block: found for block, found in left.items() if found}
         for key in self._written.keys() - keep:
             del self._written[key]
+        for place in self._usual.keys() - {endpoint_of(key) for key in keep}:
+            del self._usual[place]
 
 
 def _joined(found: tuple[_Holder, ...], key: str, mine: tuple[_Holder, ...]) -> tuple[_Holder, ...]:

@@ -11,14 +11,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from math import inf, log
+from math import log
 from typing import Final, NamedTuple
 
 from regions.fleet import Capacity, Lengths, Readings, endpoint_of
 from regions.health import HealthBook, Standing
-from regions.model import Endpoint, Tier
+from regions.model import Tier
 from regions.pace import Line, Paces
 from regions.prefix import Affinity, Trail
+from router.declared import apart, capacities, costs, halves
 from router.load import Berth, Held, InFlight
 from router.selection import Condition
 from router.snapshot import Snapshot
@@ -31,6 +32,10 @@ _USUAL: Final = 512.0
 
 _UNDER_WAY: Final = 0.02
 """What a token of an answer under way weighs against one of a prompt that is still to compute."""
+_SLOWED: Final = 0.4
+"""The same for a whole answer: each of its tokens comes the later, the more are under way there.
+Only the own ones, for what others have is known late, and regions that follow it swing. They tell
+of the others too: where answers are slow, more are under way."""
 _DOUBT: Final = 0.2
 """A forecast is taken as up to so much longer, by chance: routers that see one queue grow don't
 all leave it, nor all come to the next, in the same moment."""
@@ -62,7 +67,10 @@ class Bay(NamedTuple):
 
 
 class Seat(NamedTuple):
-    """One replica as it stands: the smallest is the best to ask."""
+    """One replica as it stands: the smallest is the best to ask.
+
+    `load` is everything there, `work` the own prompts that are still to compute.
+    """
 
     key: str
     standing: Standing
@@ -70,6 +78,7 @@ class Seat(NamedTuple):
     load: float
     retry_in: float
     priority: int = 0
+    work: float = 0.0
 
     @property
     def rank(self) -> tuple[bool, bool, int, int, float]:
@@ -143,10 +152,13 @@ class Balance:
                 soon = self.paces.expect(endpoint, best.load)
                 soon += self.paces.expect(half.endpoint, half.seat.load + prompt)
         soon *= 1 + _DOUBT * self.random()
+        line, near = self.paces.line(endpoint), 0
+        if line.floor and not self._home(endpoint):
+            near = self._near(best.key, soon, line)
         return Condition(
             best.standing, best.load, best.retry_in, full,
             soon > _MARGIN * self.snapshot().config.router.limits.target,
-            self._costs.get(endpoint, 0.0), self._near(endpoint, soon), soon,
+            self._costs.get(endpoint, 0.0), near, soon,
         )  # fmt: skip
 
     def bays(self, pairs: Sequence[tuple[Tier, str, Sequence[str]]]) -> tuple[Bay, ...]:
@@ -174,7 +186,8 @@ class Balance:
         now, found = self.loop_time(), list[Turn]()
         if not self.health.calm(now):
             return None
-        telling, limit = self.readings.telling, self.snapshot().config.router.limits.target
+        limit, told = self.snapshot().config.router.limits.target, self.readings.told
+        telling = self.readings.telling
         for tier, number, _, key, cost, home, berth, line in bays:
             floor, pace, load = line.floor, line.pace, _UNDER_WAY * berth.tokens
             if berth.prompts:  # as `Berth.left`, without a call for each
@@ -192,7 +205,10 @@ class Balance:
             if soon > _MARGIN * limit:
                 found.append((tier, True, 0.0, soon, load, number))
             else:
-                near = 0 if home or not floor else 1 + int(soon / _STEP)
+                near = 0
+                if floor and not home:  # as `_near`, without a call
+                    whole = soon + pace * _SLOWED * berth.tokens if key in told else soon
+                    near = 1 + int(whole * line.sure / _STEP)
                 found.append((tier, False, cost, near, load, number))
         return found
 
@@ -205,10 +221,11 @@ class Balance:
         part = max(_UNDER_WAY, 1 - 1 / pressure) if pressure > 1 else _UNDER_WAY
         return self.readings.usual(key, now) * self._mean() * part
 
-    def _near(self, endpoint: str, soon: float) -> int:
-        """How far an endpoint is, in steps of what is foretold; 0 at home, and while unknown."""
-        away = not self._home(endpoint) and self.paces.floor(endpoint)
-        return 1 + int(soon / _STEP) if away else 0
+    def _near(self, key: str, soon: float, line: Line) -> int:
+        """How far an endpoint away from home, whose best replica is `key`, is in steps."""
+        if key in self.readings.told:
+            soon += line.pace * _SLOWED * self.inflight.tokens(key)
+        return 1 + int(soon * line.sure / _STEP)
 
     def _home(self, endpoint: str) -> bool:
         snapshot = self.snapshot()
@@ -230,25 +247,24 @@ class Balance:
         own = self.inflight.requests(key)
         foreign, pressure = self.readings.both(key, now, own)
         tokens: float = self.inflight.tokens(key)
-        work = _UNDER_WAY * tokens
-        if own:
-            work += self.inflight.work(key, now, rate)
+        work = self.inflight.work(key, now, rate) if own else 0.0
+        load = work + _UNDER_WAY * tokens
         if key in self.readings.telling:
             tokens += foreign * self._mean()
-            work += self._theirs(key, now, pressure)
+            load += self._theirs(key, now, pressure)
         full = self._used(capacity, key, foreign, pressure, tokens) >= 1
         if standing is Standing.TRIAL or share < 1:
             full = full or self._enough(key, now)
         if key not in self._apart:
-            return Seat(key, standing, full, work / share, retry)
+            return Seat(key, standing, full, load / share, retry, 0, work)
         priority, part = self._apart[key]
-        return Seat(key, standing, full, work / share / part, retry, priority)
+        return Seat(key, standing, full, load / share / part, retry, priority, work)
 
     def _enough(self, key: str, now: float) -> bool:
         """Whether an engine that comes back has as many requests as it may. What tells nothing of
         itself is no engine: a vendor's endpoint knows its own limits."""
         unopened = self.inflight.berth(key).unopened
-        return self.readings.told(key) and unopened >= self.health.window(key, now)
+        return key in self.readings.told and unopened >= self.health.window(key, now)
 
     def saturation(self, endpoint: str, key: str) -> float:
         """The load of a replica over what it can take; 0 when nothing is known of that."""
@@ -329,7 +345,15 @@ class Balance:
         if trail is None:
             return least.key, prompt
         loads = {seat.key: seat.load for seat in alike}
-        return self.affinity.choose(trail, loads, prompt, least.key, self.readings.room)
+        queues = all([seat.work for seat in alike])
+        return self.affinity.choose(
+            trail, loads, prompt, least.key, self.readings.room, self._foreign, queues
+        )
+
+    def _foreign(self, key: str) -> float:
+        """The share of the requests at a replica that others usually have."""
+        others = self.readings.usual(key, self.loop_time())
+        return others / (others + self.inflight.requests(key)) if others else 0.0
 
     def _lot(self, key: str) -> float:
         """Among equals the lowest is chosen: by chance, in proportion to the shares."""
@@ -349,46 +373,3 @@ class Balance:
             return standing.turn, key != first, priority, self.inflight.tokens(key) / share / part
 
         yield from sorted(replicas, key=rank)
-
-
-def capacities(endpoints: Mapping[str, Endpoint]) -> dict[str, Capacity]:
-    """The declared capacities, by endpoint name."""
-    found = {}
-    for name, endpoint in endpoints.items():
-        requests = endpoint.settings.get("capacity_requests")
-        tokens = endpoint.settings.get("capacity_tokens")
-        if requests is not None or tokens is not None:
-            found[name] = Capacity(
-                None if requests is None else int(requests), None if tokens is None else int(tokens)
-            )
-    return found
-
-
-def halves(endpoints: Mapping[str, Endpoint]) -> dict[str, tuple[str, int]]:
-    """By endpoint: who computes its prompts, and the least prompt for that, in tokens."""
-    return {
-        name: (endpoint.prefill.name, int(endpoint.settings["prefill_least"]))
-        for name, endpoint in endpoints.items()
-        if endpoint.prefill is not None
-    }
-
-
-def costs(endpoints: Mapping[str, Endpoint]) -> dict[str, float]:
-    """What one more request costs at each: nothing at what is paid for anyhow, else its price."""
-    found = {}
-    for name, endpoint in endpoints.items():
-        price = endpoint.price
-        known = None not in (price.input, price.output)
-        asked = (price.input or 0.0) + (price.output or 0.0) if known else inf
-        found[name] = 0.0 if endpoint.self_operated else asked
-    return found
-
-
-def apart(snapshot: Snapshot) -> dict[str, tuple[int, float]]:
-    """The replicas whose priority or share of the load is not everybody's: priority and share."""
-    return {
-        key: (target.priority, target.share)
-        for replicas in snapshot.targets.values()
-        for key, target in replicas.items()
-        if target.priority or target.share != 1.0
-    }

@@ -99,6 +99,19 @@ def test_what_others_had_fades_to_nothing() -> None:
     assert book.usual("a", 59.0) == 0
 
 
+def test_one_request_that_stays_or_comes_again_is_seen_and_one_that_passed_is_forgotten() -> None:
+    book = Readings()
+    for number in range(40):
+        at = float(number)
+        book.report("stays", Reading(at, running=min(number, 1)))
+        book.report("again", Reading(at, running=number % 2))
+        book.report("passed", Reading(at, running=1 if number == 1 else 0))
+        assert ("passed" in book.telling) == (1 <= number < 8)
+    assert book.usual("stays", 39.0) == pytest.approx(1, abs=0.01)
+    assert book.usual("again", 39.0) == pytest.approx(0.5, abs=0.1)
+    assert book.usual("passed", 39.0) == 0
+
+
 def test_a_stale_reading_says_nothing() -> None:
     book = Readings(stale=2.0)
     book.report("a", Reading(10.0, 4, 4, own=1))
@@ -140,11 +153,11 @@ def test_how_many_an_endpoint_s_engines_take_is_learned_from_those_that_queue() 
 
 def test_an_engine_that_ever_told_is_one() -> None:
     book = Readings(stale=2.0)
-    assert not book.told("a")
+    assert "a" not in book.told
     book.report("a", Reading(9.0, kv=0.5))
-    assert book.told("a")
+    assert "a" in book.told
     book.forget(frozenset())
-    assert not book.told("a")
+    assert "a" not in book.told
 
 
 @pytest.mark.parametrize("reading", [Reading(0), Reading(0, running=9), Reading(0, waiting=9)])

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import replace
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from regions.prefix import BLOCK, BLOCKS, SIZES, Affinity, Trail, rendezvous, trail
+from regions.prefix import BLOCK, BLOCKS, PATIENCE, SIZES, TIE, Affinity, Trail, rendezvous, trail
 
 KEYS = [f"fra/{n}" for n in range(8)]
 IDLE = dict.fromkeys(KEYS, 0.0)
@@ -96,14 +97,52 @@ def test_a_cache_is_worth_the_tokens_it_saves() -> None:
     assert book.choose(prompt, {**IDLE, other: 50.0}, 1000, first) == (first, 1)
 
 
+def patience(usual: int, tokens: int) -> float:
+    """How much longer than everybody's queue of 500 a prompt waits where it is held, after many
+    requests with `usual` tokens to compute."""
+    low, high = 0.0, 1e6
+    while high - low > 1:
+        book, prompt, more = Affinity(spared=4.0), whole("a"), (low + high) / 2
+        first = pick(book, prompt, IDLE, usual)
+        for n in range(4):
+            pick(book, whole(f"{n} "), {first: 0.0}, usual)
+        busy = {**dict.fromkeys(KEYS, 500.0), first: 500.0 + more}
+        low, high = (more, high) if pick(book, prompt, busy, tokens) == first else (low, more)
+    return low
+
+
 def test_what_is_spared_counts_when_everybody_has_to_wait() -> None:
-    """Then each token that isn't computed twice shortens the wait of all who come."""
-    book, prompt = Affinity(spared=4.0), whole("a")
-    first = pick(book, prompt, IDLE, 1000)
-    busy = dict.fromkeys(KEYS, 500.0)
-    other = next(key for key in KEYS if key != first)
-    assert pick(book, prompt, {**busy, first: 500.0 + 1000 + 4 * 500 - 10}, 1000) == first
-    assert pick(book, prompt, {**busy, first: 500.0 + 1000 + 4 * 500 + 10}, 1000) == other
+    """Then each token that isn't computed twice shortens the wait of all who come: of five where
+    the queue is five usual requests, of half a one where it is half of one. Not without end."""
+    assert patience(1000, 1000) == pytest.approx(1000 + 4 * 500, rel=0.01)
+    assert patience(1000, 500) == pytest.approx(500 + 4 * 250, rel=0.01)
+    assert patience(500, 1000) == pytest.approx(1000 + 4 * 1000, rel=0.01)
+    assert patience(1, 1000) == pytest.approx(1000 + 4 * 500 * PATIENCE, rel=0.01)
+
+
+def test_where_all_have_prompts_to_compute_they_are_one_queue() -> None:
+    """The shortest says little of how many wait then: what is spared spares as many as the mean."""
+    for queues, bearable in ((False, 1100 + 4 * 100), (True, 1100 + 4 * 900)):
+        for off in (-50, 50):
+            book, prompt = Affinity(spared=4.0), whole("a")
+            first = pick(book, prompt, IDLE, 1000)
+            book.choose(whole("b"), {first: 0.0}, 1000, first)
+            least = next(key for key in KEYS if key != first)
+            loads = {**dict.fromkeys(KEYS, 400.0), least: 100.0, first: float(bearable + off)}
+            chosen, _ = book.choose(prompt, loads, 1000, least, queues=queues)
+            assert chosen == (first if off < 0 else least)
+
+
+def test_who_shares_with_nobody_waits_for_no_guess() -> None:
+    """Only others can have sent the beginning of a conversation that isn't known here."""
+    prompt = trail(talk("ann", 3))
+    home = pick(Affinity(), prompt, IDLE, 10_000)
+    least = next(key for key in KEYS if key != home)
+    for share, bearable in ((0.0, TIE), (0.5, 500.0), (1.0, 1000.0)):
+        for more, chosen in ((-1, home), (1, least)):
+            loads = {**dict.fromkeys(KEYS, 1e9), least: 0.0, home: bearable + more}
+            found = Affinity().choose(prompt, loads, 10_000, least, others=lambda key: share)  # noqa: B023
+            assert found == (chosen, 10_000)
 
 
 def test_a_known_part_is_worth_no_more_than_it_is() -> None:

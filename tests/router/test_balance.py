@@ -12,7 +12,7 @@ import pytest
 from regions.fleet import Capacity, Reading
 from regions.health import Sign, Standing
 from regions.model import Price
-from router.balance import capacities, costs
+from router.declared import capacities, costs
 from tests.router.crowd import crowd, hosts, settle_for
 from tests.router.made import endpoint
 from tests.router.scripted import Reply, Scripted, answer, event, failure, scripted, stream

@@ -177,6 +177,42 @@ def test_waits_alone_decide_as_the_whole_order_does(
         assert balance.turns(pool.bays, prompt) is None
 
 
+@pytest.mark.parametrize("engines", [True, False])
+def test_of_two_away_the_busier_is_farther_where_answers_slow_each_other(engines: bool) -> None:
+    """Tokens under way at the nearer make those of whoever comes slower, and it is late by that; at
+    a vendor, which tells nothing of itself, they run on machines of their own."""
+    inflight, readings = InFlight(), Readings()
+    balance = Balance(lambda: EVEN, HealthBook(), inflight, readings, lambda: 5.0, lambda: 0.5)
+    for name, floor in (("par1", 0.03), ("iad1", 0.1)):
+        for tokens in (100, 900) * 100:
+            balance.paces.learn(name, tokens, floor + tokens / 8000)
+        if engines:
+            readings.report(f"{name}/0", Reading(5.0))
+    found = []
+    for tokens in (400, 6000):
+        held = inflight.enter("par1/0", tokens)
+        par1, iad1 = (balance.condition(name, 300) for name in ("par1", "iad1"))
+        assert not par1.late
+        assert par1.soon < iad1.soon
+        found.append(par1.near < iad1.near)
+        held.close()
+    assert found == [True, not engines]
+
+
+def test_who_was_slow_at_first_is_asked_again() -> None:
+    """What few answers foretell is not held against an endpoint: nobody would learn otherwise."""
+    balance = Balance(lambda: EVEN, HealthBook(), InFlight(), Readings(), lambda: 5.0, lambda: 0.5)
+    for name, floor, count in (("par1", 0.12, 100), ("iad1", 0.3, 4)):
+        for tokens in (100, 900) * count:
+            balance.paces.learn(name, tokens, floor + tokens / 8000)
+    par1, iad1 = (balance.condition(name, 300) for name in ("par1", "iad1"))
+    assert par1.soon < iad1.soon
+    assert par1.near > iad1.near
+    for tokens in (100, 900) * 50:
+        balance.paces.learn("iad1", tokens, 0.3 + tokens / 8000)
+    assert par1.near < balance.condition("iad1", 300).near
+
+
 def test_orders_are_bounded_for_all_pools_together() -> None:
     """A hundred tenants have a hundred pools, and six endpoints 720 orders each."""
     balance = Balance(lambda: EVEN, HealthBook(), InFlight(), Readings(), lambda: 5.0, lambda: 0.5)
