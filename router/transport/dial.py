@@ -11,10 +11,27 @@ import ipaddress
 import socket
 import ssl
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
+from functools import lru_cache
 from typing import Protocol, TypeVar
 
 from router.transport.messages import ConnectFailed, Origin, TlsFiles
 
+# A peer that drops packets in silence is found by its missing acknowledgements.
+_OPTIONS = [
+    (socket.IPPROTO_TCP, socket.TCP_NODELAY, 1),
+    (socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1),
+    *[
+        (socket.IPPROTO_TCP, getattr(socket, name), value)
+        for name, value in (
+            ("TCP_KEEPIDLE", 15),
+            ("TCP_KEEPINTVL", 5),
+            ("TCP_KEEPCNT", 3),
+            ("TCP_USER_TIMEOUT", 10_000),
+        )
+        if hasattr(socket, name)
+    ],
+]
 Address = tuple[str, int]
 P = TypeVar("P", bound=asyncio.Protocol)
 
@@ -47,6 +64,7 @@ class SystemResolver:
         return list(dict.fromkeys((str(entry[4][0]), port) for entry in found))
 
 
+@lru_cache(1024)
 def _is_address(host: str) -> bool:
     try:
         ipaddress.ip_address(host)
@@ -78,17 +96,8 @@ def _open_socket(address: Address) -> socket.socket:
     family = socket.AF_INET6 if ":" in address[0] else socket.AF_INET
     opened = socket.socket(family, socket.SOCK_STREAM)
     opened.setblocking(False)
-    opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    opened.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-    # A peer that drops packets in silence is found by its missing acknowledgements.
-    for name, value in (
-        ("TCP_KEEPIDLE", 15),
-        ("TCP_KEEPINTVL", 5),
-        ("TCP_KEEPCNT", 3),
-        ("TCP_USER_TIMEOUT", 10_000),
-    ):
-        if hasattr(socket, name):
-            opened.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
+    for level, option, value in _OPTIONS:
+        opened.setsockopt(level, option, value)
     return opened
 
 
@@ -119,9 +128,10 @@ class Dialer:
         failure = ConnectFailed(f"the name of {origin} has no address", "dns")
         for left, address in zip(range(len(addresses), 0, -1), addresses, strict=True):
             now = asyncio.get_running_loop().time()
+            # An address that swallows packets leaves the others their share of the time.
+            share = asyncio.timeout_at(now + (until - now) / left) if left > 1 else nullcontext()
             try:
-                # An address that swallows packets leaves the others their share of the time.
-                async with asyncio.timeout_at(now + (until - now) / left):
+                async with share:
                     return await self._connect(origin, address, make)
             except TimeoutError as error:
                 failure = ConnectFailed(f"connecting to {origin} timed out", "timeout")
