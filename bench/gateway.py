@@ -6,6 +6,8 @@ core; load and upstream share the other. The upstream is nginx with a fixed answ
 
 * `us/req`: CPU time of the whole process tree per request at 64 connections, medians of rounds;
 * `c1 +p50`: latency at one connection, minus that of asking the upstream directly;
+* `sync`: one write and sync on the log's volume, of what two requests one after the other make the
+  log write at once, between the rounds of `c1`, which holds one: the difference is the router's;
 * `s200`: CPU seconds per 10,000 chunks of 200 concurrent streams;
 * `noise`: the share of the gateway's core that others took. Compare ratios, and above 0.05 run
   again: on a busy machine caches are cold, and everybody's CPU time per request grows.
@@ -34,7 +36,7 @@ from typing import BinaryIO
 
 from bench import world
 from bench.load import PATH, Measured, Streamed, Traffic, body, streams, wrk
-from bench.machine import Share, peak_mib, start, stop
+from bench.machine import Share, peak_mib, start, stop, sync_us
 from bench.peers import Peer, others, ours
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -86,6 +88,7 @@ class Result:
     rate: float = 0.0
     one_p50: float = 0.0
     one_p99: float = 0.0
+    sync: float = 0.0
     errors: int = 0
     rss: float = 0.0
     start: float = 0.0
@@ -148,11 +151,15 @@ class Bench:
             share.begin()
             many = [self._load(traffic, process.pid, s.connections) for _ in range(s.rounds)]
             result.noise = share.end()
-            one = [self._load(traffic, process.pid, 1) for _ in range(s.rounds)]
+            one, syncs = [], []
+            for _ in range(s.rounds):
+                one.append(self._load(traffic, process.pid, 1))
+                syncs.append(sync_us(folder, written(folder)) if peer.shape is not None else 0.0)
             result.rss = peak_mib(process.pid)
         finally:
             stop(process)
         result.cpu, result.rate = middle(many, "cpu"), middle(many, "rate")
+        result.sync = statistics.median(syncs)
         result.one_p50 = middle(one, "p50") - self.direct.p50
         result.one_p99 = middle(one, "p99") - self.direct.p99
         result.errors = sum(found.errors for found in (*many, *one))
@@ -197,6 +204,12 @@ class Bench:
             stop(process)
             raise
         return process, time.monotonic() - began
+
+
+def written(folder: Path) -> int:
+    """Bytes of the last two lines of a gateway's log: an outcome and the next decision."""
+    newest = max(folder.glob("log/*/segments/*.jsonl"), key=lambda path: path.stat().st_mtime_ns)
+    return sum(len(line) + 1 for line in newest.read_bytes().splitlines()[-2:])
 
 
 def middle(rounds: Sequence[Measured], name: str) -> float:
@@ -248,18 +261,18 @@ def _until(works: Callable[[], bool], patience: float) -> None:
 def table(results: Sequence[Result]) -> str:
     """The figures as Markdown, with the ratio to this router."""
     own = next((one.cpu for one in results if one.name == "domicile" and one.cpu), 0.0)
-    head = "| gateway | us/req | x domicile | req/s/core | c1 +p50 / +p99 us | RSS MiB | start s |"
-    lines = [head + " s200 s/10k | chunk p99 us | errors | noise |", "|---" * 11 + "|"]
+    head = "| gateway | us/req | x domicile | req/s/core | c1 +p50 / +p99 us | sync us | RSS MiB "
+    lines = [head + "| start s | s200 s/10k | chunk p99 us | errors | noise |", "|---" * 12 + "|"]
     for one in results:
         if one.skipped:
-            lines.append(f"| {one.name} | {one.skipped} |" + " |" * 9)
+            lines.append(f"| {one.name} | {one.skipped} |" + " |" * 10)
             continue
         ratio = f"{one.cpu / own:.2f}" if own else "-"
         per_core = 1e6 / one.cpu if one.cpu else 0.0
         lines.append(
             f"| {one.name} | {one.cpu:.0f} | {ratio} | {per_core:,.0f} | {one.one_p50:.0f} / "
-            f"{one.one_p99:.0f} | {one.rss:.0f} | {one.start:.2f} | {one.chunks:.3f} | "
-            f"{one.chunk_p99:.0f} | {one.errors} | {one.noise:.2f} |"
+            f"{one.one_p99:.0f} | {one.sync:.0f} | {one.rss:.0f} | {one.start:.2f} | "
+            f"{one.chunks:.3f} | {one.chunk_p99:.0f} | {one.errors} | {one.noise:.2f} |"
         )
     return "\n".join(lines)
 
