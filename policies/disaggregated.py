@@ -28,10 +28,16 @@ def with_prefill(endpoints: Mapping[str, Endpoint], fail: Fail) -> dict[str, End
     """The endpoints, each with its other half."""
     whole = {name: _whole(one, endpoints, fail) for name, one in endpoints.items()}
     for half in halves(whole):
-        for key in (key for setting, key in IDLE.items() if setting in endpoints[half].settings):
+        for key in _idle(endpoints[half]):
             message = f"`{half}` only computes another one's prompts; write `{key}` at that one"
             fail(half, key, message)
     return whole
+
+
+def _idle(half: Endpoint) -> list[str]:
+    """What is written at an endpoint that no request chooses, and would look as if it worked."""
+    written = [key for setting, key in IDLE.items() if setting in half.settings]
+    return written if half.burst is None else [*written, "burst"]
 
 
 def halves(endpoints: Mapping[str, Endpoint]) -> frozenset[str]:

@@ -19,7 +19,7 @@ from regions.atlas import Atlas
 from regions.countries import Countries
 from regions.document import Path
 from regions.footprints.base import VENDORS
-from regions.model import Assurance, Endpoint, Price
+from regions.model import Assurance, Burst, Endpoint, Price
 from regions.places import PlaceError
 
 _FORMS: Final = {
@@ -79,6 +79,7 @@ def endpoint_from(name: str, config: EndpointConfig, path: Path, atlas: Atlas) -
         assurances=tuple(_assurance(one) for one in config.assurances),
         credentials=config.credentials,
         self_operated=own,
+        burst=_burst(config, path),
     )
 
 
@@ -172,6 +173,26 @@ def _lookup(replicas: ReplicasConfig, path: Path) -> dict[str, str]:
     if networks:
         found["replicas_within"] = " ".join(networks)
     return found
+
+
+def _burst(config: EndpointConfig, path: Path) -> Burst | None:
+    """What may be spent there. What a request may cost at most must be known before it is sent."""
+    burst = config.burst
+    if burst is None:
+        return None
+    if burst.dollars is None and burst.tokens is None:
+        message = "say what may be spent: `dollars: 20/h`, `tokens: 5M/d`, or both"
+        raise Refused((*path, "burst"), message)
+    if burst.dollars is not None and None in (config.price.input, config.price.output):
+        message = "dollars are counted by the endpoint's `price`; write its `input` and `output`"
+        raise Refused((*path, "burst", "dollars"), message)
+    if burst.output is None and config.context is None:
+        message = (
+            "an answer without a limit of the client's may be as long as the model lets it; write "
+            "`output`, the most tokens of one, or the endpoint's `context`"
+        )
+        raise Refused((*path, "burst"), message)
+    return Burst(burst.dollars, burst.tokens, burst.output)
 
 
 def _assurance(config: AssuranceConfig) -> Assurance:

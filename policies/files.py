@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Mapping
+from functools import partial
 from typing import Annotated, Final, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
-from policies.measures import duration, rate
+from policies.measures import duration, rate, spending
 
 _NAME: Final = r"^[a-zA-Z0-9][a-zA-Z0-9_.-]{0,62}$"
 
@@ -44,6 +45,10 @@ Moment = Annotated[float, BeforeValidator(moment), WithJsonSchema({"type": "stri
 Duration = Annotated[float, BeforeValidator(duration), WithJsonSchema({"type": "string"})]
 Lasting = Annotated[Duration, Field(gt=0)]
 RateText = Annotated[tuple[int, float], BeforeValidator(rate), WithJsonSchema({"type": "string"})]
+_MONEY: Final = partial(spending, unit=1_000_000, example="20/h or 2.50/d")
+_TOKENS: Final = partial(spending, unit=1, example="400k/h or 5M/d")
+Money = Annotated[tuple[int, float], BeforeValidator(_MONEY), WithJsonSchema({"type": "string"})]
+Spent = Annotated[tuple[int, float], BeforeValidator(_TOKENS), WithJsonSchema({"type": "string"})]
 _TEXTS: Final = {"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]}
 Words = Annotated[tuple[str, ...], BeforeValidator(words), WithJsonSchema(_TEXTS)]
 Name = Annotated[str, Field(pattern=_NAME)]
@@ -224,6 +229,18 @@ class PrefillConfig(Strict):
     least: Annotated[int, Field(ge=0)] = 256
 
 
+class BurstConfig(Strict):
+    """What may be spent at an endpoint in any hour or day, whoever asks: US dollars by its `price`,
+    tokens of prompts and answers, or both.
+
+    `output`: the most tokens of an answer to which the client sets no limit; without it `context`.
+    """
+
+    dollars: Money | None = None
+    tokens: Spent | None = None
+    output: Annotated[int, Field(ge=1)] | None = None
+
+
 class EndpointConfig(BaseModel):
     """One callable deployment. Settings of its kind stand beside these keys."""
 
@@ -242,6 +259,7 @@ class EndpointConfig(BaseModel):
     prefill: PrefillConfig | None = None
     pool: Literal["interactive", "throughput"] | None = None
     hedge: HedgeConfig | None = None
+    burst: BurstConfig | None = None
     operate: Words | None = None
     retain: str | None = None
     allow_parameters: Words = ()

@@ -23,6 +23,8 @@ TIMES: Final[Mapping[str, float]] = MappingProxyType(
 )
 _NUMBER_UNIT: Final = re.compile(r"(\d+(?:\.\d+)?)\s*([A-Za-z]+)", re.ASCII)
 _RATE: Final = re.compile(r"(\d+(?:\.\d+)?)([kM]?)/(s|min|m|h|d)", re.ASCII)
+_SCALES: Final[Mapping[str, int]] = MappingProxyType({"": 1, "k": 1_000, "M": 1_000_000})
+_PERIODS: Final = frozenset({"h", "d"})
 
 
 def duration(text: object) -> float:
@@ -44,13 +46,28 @@ def rate(text: object) -> tuple[int, float]:
     found = _RATE.fullmatch(str(text).replace(" ", ""))
     if found is None:
         raise ValueError("write an amount per time, as 600/min or 400k/min")
-    scale = {"": 1, "k": 1_000, "M": 1_000_000}[found.group(2)]
+    scale = _SCALES[found.group(2)]
     if _finite(found.group(1), scale) < 1:
         raise ValueError("an amount per time is 1 or more: write 0.5/min as 30/h")
     amount = Fraction(found.group(1)) * scale
     if amount.denominator != 1:
         raise ValueError("an amount per time is a whole number: write 1.5/min as 90/h")
     return amount.numerator, TIMES[found.group(3)]
+
+
+def spending(text: object, unit: int, example: str) -> tuple[int, float]:
+    """Amount in parts of which `unit` make one, and seconds, of `20/h`, `2.50/d` or `400k/d`.
+
+    Raises:
+        ValueError: another form, another time than an hour or a day, or less than one part.
+    """
+    found = _RATE.fullmatch(str(text).replace(" ", ""))
+    if found is None or found.group(3) not in _PERIODS:
+        raise ValueError(f"write an amount per hour or day, as {example}")
+    amount = round(_finite(found.group(1), _SCALES[found.group(2)] * unit))
+    if amount < 1:
+        raise ValueError("nothing could ever be spent of that; write more, or take it out")
+    return amount, TIMES[found.group(3)]
 
 
 def measure(text: object, units: Mapping[str, float], example: str) -> float:

@@ -178,6 +178,19 @@ class Price:
 
 
 @dataclass(frozen=True, slots=True)
+class Burst:
+    """What may be spent at an endpoint in any stretch of time: each an amount, and seconds.
+
+    `money` in millionths of a US dollar; `tokens` of prompts and answers together; `output`: the
+    most tokens of an answer to which the client sets no limit.
+    """
+
+    money: tuple[int, float] | None = None
+    tokens: tuple[int, float] | None = None
+    output: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Endpoint:
     """One callable deployment of one model.
 
@@ -197,6 +210,7 @@ class Endpoint:
         features: capabilities: `tools`, `json_schema`, `images`, …
         surfaces: surfaces it speaks natively.
         prefill: the endpoint that computes its prompts, where that is another one.
+        burst: what may be spent there; `None`: nobody counts.
     """
 
     name: str
@@ -217,3 +231,4 @@ class Endpoint:
     credentials: str | None = None
     self_operated: bool = False
     prefill: Endpoint | None = None
+    burst: Burst | None = None

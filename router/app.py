@@ -47,6 +47,7 @@ from router.snapshot import Snapshot
 from router.state.answers import MemoryAnswers
 from router.state.ledger import Ledger
 from router.state.memory import MemoryLedger
+from router.state.spending import Spending
 from router.steps import TwelveSteps
 from router.surfaces.base import Surface
 from router.surfaces.chat import ChatCompletions
@@ -128,11 +129,13 @@ class Router:
         source: Source | None = None,
         ledger: Ledger | None = None,
         anchors: Mapping[str, Publish] | None = None,
+        spending: Spending | None = None,
     ) -> Router:
         """Open the log (recovering what a crash left), store the snapshot, be ready.
 
         With a `source` its files are watched, and a change that passes every check is served.
-        `ledger` counts the tenants' limits; without one they are counted in this process.
+        `ledger` counts the tenants' limits, `spending` the burst budgets; without one they are
+        counted in this process.
         `anchors` take every published checkpoint (see `router.anchoring`).
 
         Raises:
@@ -159,6 +162,7 @@ class Router:
             clocks.loop,
             anchors=AnchorKeeper(anchors or {}, clocks.wall),
             chance=Random(clocks.entropy(16)).random,
+            spending=spending,
         )
         out = transport or HttpTransport()
         router = cls(live, _steps(live, out, clocks), out, clocks)
@@ -266,6 +270,7 @@ class Router:
             self._ticking.cancel()
         if self.watches is not None:
             await self.watches.close()
+        await self.live.bursts.spending.close()
         await self.live.log.close()
         await self._anchoring.close(self.live.log.head)
         if isinstance(self.transport, HttpTransport):
@@ -310,6 +315,7 @@ def _steps(live: Live, transport: Transport, clocks: Clocks) -> TwelveSteps:
         live.silence,
         Hedges(live.silence),
         Prefills(choose, balance.in_turn, live.inflight, live.health, live.loop_time),
+        live.bursts,
         balance.in_turn,
         record,
         live.loop_time,
@@ -329,7 +335,7 @@ def _steps(live: Live, transport: Transport, clocks: Clocks) -> TwelveSteps:
         live.concurrency,
         Quotas(live.ledger),
         live.metrics,
-        Ranking(Placing(balance, room)),
+        Ranking(Placing(balance, room), live.bursts),
         live.wall_time,
         live.loop_time,
         _idempotency(live),

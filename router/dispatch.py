@@ -5,7 +5,8 @@ For every attempt, in this order:
 1. the client is still there and the deadline has not passed;
 2. the decision is still good, and nothing vetoes the endpoint now (law 8);
 3. from the second attempt on: the retry budget allows it, and its entry is durable;
-   so is that of one beside another (see `router.hedging`);
+   so is that of one beside another (see `router.hedging`); what it may cost was taken before
+   where the endpoint has a burst budget (see `router.bursts`);
 4. encode, send, and hold the answer's frames until first content.
 
 Before first content the next endpoint of the plan is asked. A request whose fate is unknown
@@ -17,12 +18,14 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Final
 
 from regions.health import HealthBook, Sign, Standing
 from regions.model import Tier
 from router.asking import ask_of
 from router.audit.log import Committed
+from router.bursts import Bursts, Paid
 from router.errors import RequestError
 from router.frozen import frozen, maker
 from router.hedging import Hedges, beside_of, race
@@ -87,6 +90,7 @@ class Dispatcher:
     silence: Silence
     hedges: Hedges
     prefills: Prefills
+    bursts: Bursts
     in_turn: Callable[[Snapshot, str, str | None], Iterable[str]]
     record: Callable[[Plan, Candidacy, int], Awaitable[object]]
     loop_time: Callable[[], float]
@@ -120,7 +124,7 @@ class Dispatcher:
         found = found or run.doubted
         if found is None:
             late = self.loop_time() >= run.arrival.deadline - _TICK
-            raise ended(run.failures, run.attempts, run.vetoed, run.plan, late=late)
+            raise ended(run.failures, run.attempts, run.vetoed, run.spent, run.plan, late=late)
         return replace(found, attempts=tuple(run.attempts)) if found is run.doubted else found
 
     async def _asked(self, run: Run) -> Dispatched | None:
@@ -293,12 +297,17 @@ class Dispatcher:
         replica: str,
         held: Held | None = None,
         ask: Ask | None = None,
+        paid: Paid | None = None,
     ) -> Dispatched | None:
         """Ask one replica, with the place `held` there, else the one that the lease keeps.
 
         Args:
             ask: what is asked; the request itself where it is not said.
+            paid: what was taken of the endpoint's burst budget, if it has one.
         """
+        if candidacy.endpoint.burst is not None and paid is None:
+            again = partial(self.attempt, run, candidacy, replica, held, ask)
+            return await self.bursts.paying(run, candidacy, again)
         if self.vetoed(run, candidacy):
             return None
         number = max(len(run.asked), len(run.attempts))
@@ -312,16 +321,18 @@ class Dispatcher:
             ask = self.prefills.ask(run, candidacy, self) if halved else ask_of(run.committed)
         began = self.loop_time()
         held = held or self._held(run, replica)
+        if paid is not None:
+            held.paid, paid.sent = paid, True
         self.health.start(replica, began)
         try:
             with Patience(self.silence, replica, ask.stream, began):
                 opened, call_id = await answered(run, candidacy, replica, ask, self)
         except AttemptFailed as error:
-            held.close()
+            held.close(ran=error.fate is Fate.UNKNOWN)
             self._learn(run, candidacy, replica, began, error)
             return None
         except BaseException as error:
-            held.close()
+            held.close(ran=not isinstance(error, RequestError))
             # The client left, or refused parameters: nothing is known of the replica.
             self.health.observe(replica, Sign.CLIENT, self.loop_time())
             if not isinstance(error, RequestError):  # which sends nothing

@@ -71,6 +71,8 @@ ANSWERS: Mapping[str, Answer] = MappingProxyType(
         # 7 rank
         "no_endpoint_available": Answer(503, "overloaded_error", retry=True),
         "overloaded": Answer(503, "overloaded_error", retry=True),
+        "burst_spent": Answer(503, "overloaded_error", retry=True),
+        "burst_exceeded": Answer(400, _INVALID),
         # 9 commit
         "log_unavailable": Answer(503, "log_error", retry=True),
         # 10 dispatch

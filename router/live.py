@@ -17,12 +17,14 @@ from router.audit.anchors.keeper import AnchorHealth, AnchorKeeper
 from router.audit.disk import has_room
 from router.audit.log import AuditLog
 from router.balance import Balance
+from router.bursts import Bursts
 from router.load import InFlight
 from router.metrics import Metrics
 from router.role_keys import CredentialBoard
 from router.silence import Silence
 from router.snapshot import Snapshot
 from router.state.ledger import Ledger
+from router.state.spending import LocalSpending, Spending
 from router.vetoes import VetoBoard
 
 if TYPE_CHECKING:
@@ -110,10 +112,13 @@ class Live:
     silence: Silence = field(init=False)
     chance: Callable[[], float] = random
     balance: Balance = field(init=False)
+    spending: Spending | None = None
+    bursts: Bursts = field(init=False)
 
     def __post_init__(self) -> None:
         """What is chosen by is the one load there is."""
         self.silence = Silence(self.loop_time)
+        self.bursts = Bursts(self.spending or LocalSpending(self.loop_time), self.metrics)
         self.readings.stale = self.snapshot.config.watch.stale
         self.balance = Balance(
             lambda: self.snapshot,
@@ -171,8 +176,7 @@ class Live:
     def degraded(self) -> list[str]:
         """What doesn't work as it should, in words; empty when all is well."""
         found = [f"{name}: {text}" for name, text in sorted(self.notes.items())]
-        if self.ledger.degraded:
-            found.append(self.ledger.degraded)
+        found += filter(None, (self.ledger.degraded, self.bursts.spending.degraded))
         health = self.log.health
         if health.state != "ok":
             found.append(f"log: {self.ended() or health.reason}")
@@ -199,6 +203,10 @@ class Live:
             self.metrics.set("domicile_anchor_size", anchor.size, (anchor.name,))
             age = float("inf") if anchor.age is None else anchor.age
             self.metrics.set("domicile_anchor_age_seconds", age, (anchor.name,))
+        for one in self.bursts.stands(self.snapshot.policy.endpoints):
+            labels = one.endpoint, one.of
+            self.metrics.set("domicile_burst_spent", one.spent, labels)
+            self.metrics.set("domicile_burst_left", max(0.0, one.limit - one.spent), labels)
         for endpoint in self.snapshot.targets:
             keys = self.snapshot.replicas(endpoint)
             tokens = sum(self.inflight.tokens(key) for key in keys)

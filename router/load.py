@@ -11,7 +11,10 @@ the choice, or all of them make the same one.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from router.bursts import Paid
 
 
 class Berth:
@@ -128,10 +131,11 @@ class Held:
     """One request's tokens at one replica; closing twice counts once.
 
     `ahead`: prompt tokens that were to compute before its answer, its own among them; `elsewhere`:
-    those of its prompt that another endpoint is to compute first, which are no work here.
+    those of its prompt that another endpoint is to compute first, which are no work here; `paid`:
+    what was taken of its endpoint's burst budget, where that has one.
     """
 
-    __slots__ = ("_at", "_berth", "_prompt", "ahead", "elsewhere", "key", "since", "tokens")
+    __slots__ = ("_at", "_berth", "_prompt", "ahead", "elsewhere", "key", "paid", "since", "tokens")
 
     def __init__(
         self, at: InFlight, berth: Berth, key: str, tokens: int, prompt: int, ahead: float,
@@ -145,6 +149,7 @@ class Held:
         self.ahead = ahead
         self.since = since
         self.elsewhere = 0
+        self.paid: Paid | None = None
 
     def opened(self, now: float) -> None:
         """A stream's first token came; told twice counts once."""
@@ -160,10 +165,12 @@ class Held:
             self._berth.unopened -= 1
         return prompt > 0
 
-    def close(self) -> None:
-        """The request has left the replica."""
+    def close(self, ran: bool = True) -> None:
+        """The request has left the replica; `ran`: it may have been carried out there."""
         at, self._at = self._at, None
         if at is None:
             return
+        if self.paid is not None:
+            self.paid.close(ran)
         self._computed()
         at.leave(self._berth, self.tokens)

@@ -63,6 +63,21 @@ ALL: Final = (
         "Requests refused because nothing inside their boundary had room, by class.",
         ("priority",),
     ),
+    Described(
+        "domicile_burst_spent",
+        "gauge",
+        "What counts of an endpoint's burst budget now, in dollars or tokens.",
+        ("endpoint", "of"),
+    ),
+    Described(
+        "domicile_burst_left", "gauge", "What is left of it, as it counts.", ("endpoint", "of")
+    ),
+    Described(
+        "domicile_burst_refused_total",
+        "counter",
+        "Times an endpoint was passed over because its burst budget had no room.",
+        ("endpoint",),
+    ),
     Described("domicile_log_failures_total", "counter", "Commits that the region log refused.", ()),
     Described(
         "domicile_malformed_events_total",

@@ -26,6 +26,16 @@ GROUPS_SHOWN: Final = 200
 """Groups of one model that the status lists."""
 
 
+class BurstStatus(BaseModel):
+    """What counts of a burst budget: `spent` of `limit` `of` dollars or tokens in `seconds`."""
+
+    endpoint: str
+    of: str
+    limit: float
+    spent: float
+    seconds: float
+
+
 class EndpointStatus(BaseModel):
     """One endpoint's replicas, as they stand."""
 
@@ -131,6 +141,7 @@ class Status(BaseModel):
     open_requests: int
     degraded: list[str]
     endpoints: list[EndpointStatus]
+    bursts: list[BurstStatus] = []
     grading: list[GradingStatus] = []
 
 
@@ -213,6 +224,9 @@ def status(live: Live, watches: Watches | None) -> Status:
         open_requests=live.concurrency.total,
         degraded=live.degraded(),
         endpoints=[_endpoint(live, name) for name in sorted(snapshot.targets)],
+        bursts=[
+            BurstStatus(**one._asdict()) for one in live.bursts.stands(snapshot.policy.endpoints)
+        ],
         grading=list(_grading(live)),
     )
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import ceil, inf
 from types import MappingProxyType
 from typing import Final
 
@@ -49,6 +50,8 @@ _VETOES: Final = frozenset({"quarantine", "drift", "revoked"})
 _UNTOLD: Final = 60.0
 """Seconds: the longest wait passed on while another endpoint told none."""
 _TRY_LATER: Final = frozenset({503, 529, 429})
+SPENT: Final = "burst_spent"
+"""Why an endpoint is passed over that has spent what it may; see `router.bursts`."""
 
 
 class Told(AttemptFailed):
@@ -110,6 +113,7 @@ def ended(
     failures: Sequence[Failed],
     attempts: Sequence[Attempt],
     vetoed: Sequence[str],
+    spent: Mapping[str, float],
     plan: Plan,
     *,
     late: bool,
@@ -117,9 +121,12 @@ def ended(
     """The error when no endpoint of the plan answered; `late`: the request's deadline has come.
 
     504 when the time was up, the request's or each endpoint's own; 503 when all that was tried
-    was too busy or unreachable; else 502.
+    was too busy or unreachable, or had spent what it may; else 502.
+
+    Args:
+        spent: endpoints without room in their burst budgets; see `burst_refusal`.
     """
-    reasons = [*attempts_told(attempts), *map(_veto_told, vetoed)]
+    reasons = [*attempts_told(attempts), *map(_veto_told, vetoed), *_spent_told(spent)]
     reasons += [
         {"endpoint": left.endpoint, "excluded": list(left.codes)}
         for left in plan.ranked.filtered.excluded
@@ -129,6 +136,8 @@ def ended(
     if not attempts and vetoed:
         message = "every endpoint inside the boundary is vetoed right now"
         error = RequestError("no_endpoint_available", message, reasons=reasons, retry_after=10.0)
+    elif results == {SPENT}:
+        error = burst_refusal(spent)
     elif results == {Kind.MISSING.value}:
         message = f"the model is not available inside {_whose(plan)}; {_advice(plan, attempts)}"
         error = RequestError("model_not_available", message, reasons=reasons)
@@ -142,11 +151,35 @@ def ended(
         )
         error = RequestError("upstream_timeout", message, reasons=reasons)
     elif all(one.load for one in failures):
-        wait = _wait(failures)
+        wait = _wait([one for one in failures if one.result != SPENT])
         error = RequestError("upstream_unavailable", message, reasons=reasons, retry_after=wait)
     else:
         error = RequestError("bad_answer", message, reasons=reasons)
     return error
+
+
+def burst_refusal(waits: Mapping[str, float]) -> RequestError:
+    """The error for a request that only endpoints could serve whose budgets have no room.
+
+    Args:
+        waits: seconds until there is, by endpoint; infinite where the request is too dear.
+    """
+    reasons, wait = _spent_told(waits), min(waits.values())
+    if wait == inf:
+        message = (
+            "this request may cost more than may be spent at once where it can be answered; "
+            "ask for fewer tokens (`max_tokens`)"
+        )
+        return RequestError("burst_exceeded", message, param="max_tokens", reasons=reasons)
+    message = (
+        "all is spent that may be where this request can be answered; there is room again in "
+        f"{ceil(wait)} s"
+    )
+    return RequestError(SPENT, message, reasons=reasons, retry_after=wait)
+
+
+def _spent_told(spent: Iterable[str]) -> list[Mapping[str, object]]:
+    return [{"endpoint": name, "excluded": [SPENT]} for name in spent]
 
 
 def _wait(failures: Sequence[Failed]) -> float:

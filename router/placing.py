@@ -95,10 +95,11 @@ class Pool:
 
     `bays` are their replicas, one of each, where nothing but their turns decides between them;
     else empty. `names` is what a request that finds no room waits for: where rules prefer some, no
-    more than those; `single` says that no endpoint has a second replica.
+    more than those; `single` says that no endpoint has a second replica, `limited` that one has a
+    burst budget.
     """
 
-    __slots__ = ("_orders", "bays", "eligible", "names", "single", "snapshot")
+    __slots__ = ("_orders", "bays", "eligible", "limited", "names", "single", "snapshot")
 
     def __init__(self, eligible: tuple[Candidacy, ...], balance: Balance, orders: Orders) -> None:
         self._orders = orders
@@ -107,6 +108,7 @@ class Pool:
         self.names = _wanted(eligible)
         found = [tuple(self.snapshot.targets.get(c.endpoint.name, ())) for c in eligible]
         self.single = all(len(keys) < 2 for keys in found)
+        self.limited = any(c.endpoint.burst is not None for c in eligible)
         preferred = any(c.verdict.allowed.prefer for c in eligible)
         pairs = zip(eligible, found, strict=True)
         asked = [(c.tier, c.endpoint.name, keys) for c, keys in pairs]

@@ -51,6 +51,11 @@ class Pools:
         default_factory=lambda: {one: Alike() for one in Priority}
     )
 
+    def forget(self) -> None:
+        """Keep nothing of a snapshot that has been replaced."""
+        for kept in self._known.values():
+            kept.clear()
+
     def of(self, eligible: tuple[Candidacy, ...], priority: Priority | None) -> Pooled:
         """See `pooled`; the same object for the same one."""
         if priority is None:

@@ -6,17 +6,19 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from regions.prefix import BLOCK, Trail, trail
+from router.bursts import Bursts
 from router.errors import RequestError
 from router.exchange import while_connected
 from router.pipeline import Refused
-from router.placing import Placing, Pool, Wish
+from router.placing import Order, Placing, Pool, Wish
 from router.pools import Pools
 from router.selection import PreferConflict
-from router.types import Admitted, Candidacy, Filtered, Ranked, make_ranked
+from router.types import Admitted, Filtered, Ranked, make_ranked
 from router.waiting import NoRoom
 
 SESSION: Final = b"x-domicile-session"
 """A client's own name for a conversation: its requests go to the same replica, load permitting."""
+NOBODY: Final[tuple[str, ...]] = ()
 _LONGEST_NAME: Final = 256
 
 
@@ -25,18 +27,27 @@ class Ranking:
     """Step 7: what a request wishes for, and its place held by the request's lease."""
 
     placing: Placing
+    bursts: Bursts
     pools: Pools = field(default_factory=Pools)
+
+    def forget(self) -> None:
+        """Keep nothing of a snapshot that has been replaced."""
+        for keeper in (self.placing, self.bursts, self.pools):
+            keeper.forget()
 
     async def run(self, filtered: Filtered) -> Ranked:
         """First choice first; its place is held by the request's lease.
 
         Raises:
-            Refused: `prefer_conflict`, or `overloaded` with the time to wait.
+            Refused: `prefer_conflict`, or with the time to wait `overloaded` or `burst_spent`.
         """
         classified = filtered.graded.decided.classified
         admitted, placing = classified.admitted, self.placing
         eligible, spare = self.pools.of(filtered.eligible, admitted.priority)
-        pool, prompt = placing.pool(eligible), classified.prompt_tokens
+        pool, prompt, passed = placing.pool(eligible), classified.prompt_tokens, NOBODY
+        if pool.limited:
+            eligible, passed = self._spending(filtered, eligible)
+            pool = placing.pool(eligible)
         # Prompt and expected output: what was learned, where the client's limit is only a cap.
         asked, tenant = admitted.asked, admitted.authenticated.principal.tenant
         expected = placing.balance.lengths.expect(asked.model, tenant, asked.output_tokens)
@@ -44,19 +55,27 @@ class Ranking:
         if even is not None:
             order, held = even
             admitted.lease.hold(held, prompt + expected)
-            return make_ranked(filtered, order)
-        return await self._wished(filtered, pool, spare, prompt + expected)
+            return make_ranked(filtered, order, passed)
+        order = await self._wished(filtered, pool, spare, prompt + expected)
+        return make_ranked(filtered, order, passed)
+
+    def _spending(self, filtered: Filtered, eligible: Order) -> tuple[Order, tuple[str, ...]]:
+        """Who has room in its burst budget, and who is passed over because it has none."""
+        try:
+            return self.bursts.within(eligible, filtered.graded.decided.classified.admitted)
+        except RequestError as error:
+            raise Refused(error, filtered) from None
 
     async def _wished(
         self, filtered: Filtered, pool: Pool, spare: frozenset[str], tokens: int
-    ) -> Ranked:
+    ) -> Order:
         """Where more decides than whose turn it is, or where others wait."""
         admitted = filtered.graded.decided.classified.admitted
         wish = self._wish(filtered, pool, spare, tokens)
         try:
             placed = self.placing.at_once(wish, pool)
             if placed is None:
-                return Ranked(filtered, await self._waited(admitted, wish))
+                return await self._waited(admitted, wish)
         except PreferConflict:
             message = "the preferences of the rules that apply shut out every endpoint"
             raise Refused(RequestError("prefer_conflict", message), filtered) from None
@@ -65,9 +84,9 @@ class Ranking:
             refusal = RequestError("overloaded", message, retry_after=error.retry_after)
             raise Refused(refusal, filtered) from None
         admitted.lease.hold(placed.held, wish.tokens)
-        return Ranked(filtered, placed.order)
+        return placed.order
 
-    async def _waited(self, admitted: Admitted, wish: Wish) -> tuple[Candidacy, ...]:
+    async def _waited(self, admitted: Admitted, wish: Wish) -> Order:
         """Who waits leaves with the client."""
         async with while_connected(admitted.arrival.exchange):
             placed = await self.placing.wait(wish)

@@ -31,6 +31,7 @@ from router.entry_bodies import (
 )
 from router.errors import RequestError
 from router.formed import Formed
+from router.outcomes import SPENT
 from router.prefilling import half_of
 from router.recipients import recipients
 from router.settling import Ended
@@ -86,7 +87,7 @@ class Scribe:
                 del self._binding[next(iter(self._binding))]
             self._binding[plan.id] = key
         known = admitted.asked.model in admitted.snapshot.policy.models
-        if graded.verdict is None and known and not halves:
+        if graded.verdict is None and known and not halves and not ranked.passed:
             user = user_of(admitted)
             filled = self._formed.decision(
                 shared,
@@ -96,9 +97,9 @@ class Scribe:
             )
             return make_entry("decision", plan.id, at, filled)
         body = self._bound_to(admitted, plan.id, at, key)
-        body["plan"] = order
-        if halves:
-            body["prefill"] = {**halves}
+        passed: dict[str, Json] = dict.fromkeys(ranked.passed, SPENT)
+        rest: dict[str, Json] = {"prefill": {**halves}, "passed": passed}
+        body |= {"plan": order, **{name: one for name, one in rest.items() if one}}
         if graded.verdict is not None:
             body["graded"] = self._graded(graded.verdict)
         return Entry("decision", plan.id, at, body, shared)

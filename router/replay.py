@@ -184,17 +184,29 @@ def _plan(body: Body, verdicts: Verdicts, policy: Policy) -> Iterator[str]:
     if len(set(plan)) != len(plan):
         yield "plan: an endpoint stands twice"
     planned = [v for n in plan if isinstance(v := verdicts.get(n), Eligible)]
-    # A preference may leave eligible endpoints out, and a pool batch requests; nothing else may.
-    expected = eligible - _pooled_out(body, eligible, policy)
+    # A preference may leave eligible endpoints out, a pool batch requests, and a burst budget whom
+    # it is written at; nothing else may.
+    passed = set(_object(body.get("passed")))
+    yield from _passed(passed, plan, policy)
+    expected = eligible - _pooled_out(body, eligible, policy) - passed
     if not any(one.allowed.prefer for one in planned) and expected - set(plan):
         yield f"plan: {', '.join(sorted(expected - set(plan)))} is missing"
-    for name in sorted(set(plan) & (eligible - expected)):
+    for name in sorted(set(plan) & (eligible - expected - passed)):
         yield f"plan: `{name}` is kept for more urgent requests"
     yield from _unequal("prefill", _object(body.get("prefill")), _halves(plan, policy))
     until = earliest(one.good_until for one in planned)
     mine = None if until is None else int(until)
     if body.get("good_until") != mine:
         yield f"good_until: recorded {body.get('good_until')}, decided again {mine}"
+
+
+def _passed(passed: AbstractSet[str], plan: Sequence[str], policy: Policy) -> Iterator[str]:
+    for name in sorted(passed):
+        known = policy.endpoints.get(name)
+        if known is None or known.burst is None:
+            yield f"plan: `{name}` was passed over for a burst budget that it doesn't have"
+        elif name in plan:
+            yield f"plan: `{name}` was passed over, and stands in it"
 
 
 def _pooled_out(body: Body, eligible: AbstractSet[str], policy: Policy) -> set[str]:

@@ -20,7 +20,8 @@ class Run:
     """What a request was sent to, and what came of it.
 
     Attributes:
-        failures, vetoed: why nobody has answered.
+        failures, vetoed, spent: why nobody has answered; `spent`: seconds until an endpoint's
+            burst budget has room.
         doubted: an answer that is kept while a larger tier is asked.
         asked: the replicas that were asked.
         out: endpoints that gave nothing.
@@ -31,7 +32,7 @@ class Run:
 
     __slots__ = (
         "arrival", "asked", "attempts", "committed", "doubted", "failures", "moved", "out", "plan",
-        "snapshot", "vetoed", "whole",
+        "snapshot", "spent", "vetoed", "whole",
     )  # fmt: skip
 
     def __init__(self, committed: Committed[Plan], attempts: list[Attempt]) -> None:
@@ -42,6 +43,7 @@ class Run:
         self.snapshot = self.arrival.snapshot
         self.failures: list[Failed] = []
         self.vetoed: list[str] = []
+        self.spent: dict[str, float] = {}
         self.doubted: Dispatched | None = None
         self.asked: set[str] = set()
         self.out: set[str] = set()

@@ -146,7 +146,7 @@ async def opened(
         ConfigError, AuditError: it can't start; says why.
     """
     from router.anchoring import publishers
-    from router.state.opening import open_answers, open_ledger
+    from router.state.opening import open_answers, open_ledger, open_spending
 
     config, environment, base = snapshot.config, source.environment, source.path.parent
     clocks = Clocks.real(os.urandom)
@@ -154,8 +154,9 @@ async def opened(
     answers = open_answers(config, environment, base, clocks.loop, workers)
     out = transport or HttpTransport()
     both = (clocks.wall, clocks.loop)
+    spending = open_spending(config, environment, base, both, os.urandom(8).hex(), workers)
     anchors = publishers(config.log.anchor, settings, out, both, environment, base)
-    router = await Router.open(snapshot, settings, clocks, out, source, ledger, anchors)
+    router = await Router.open(snapshot, settings, clocks, out, source, ledger, anchors, spending)
     router.live.concurrency.share = 1 / workers
     router.idempotency.store = answers
     outcomes = config.grading.outcomes

@@ -83,7 +83,6 @@ class TwelveSteps:
     bound: Alike[tuple[Candidacy, ...], tuple[Sequence[AnyObligation], float | None]] = field(
         default_factory=Alike
     )
-
     allowing: Alike[Allowed, Snapshot] = field(default_factory=Alike)
 
     def forget(self) -> None:
@@ -93,7 +92,7 @@ class TwelveSteps:
         """
         self.bound.clear()
         self.allowing.clear()
-        for keeper in (self.scribe, self.filtering, self.ranking.placing, receipts):
+        for keeper in (self.scribe, self.filtering, self.ranking, receipts):
             keeper.forget()
 
     async def authenticate(self, arrival: Arrival) -> Authenticated:
@@ -323,6 +322,8 @@ class TwelveSteps:
         self, plan: Plan, dispatched: Dispatched, how: Relayed | RequestError | str, ended: Ended
     ) -> None:
         """Give back what was held, and tell the health book of a stream that broke off."""
+        if dispatched.held.paid is not None:
+            dispatched.held.paid.book(ended)
         dispatched.held.close()
         if (sign := relayed_sign(how)) is not None:
             self.dispatcher.health.observe(dispatched.replica, sign, self.loop_time())

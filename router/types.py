@@ -182,10 +182,14 @@ class Filtered:
 
 @frozen
 class Ranked:
-    """7. The eligible endpoints in the order they are to be tried."""
+    """7. The eligible endpoints in the order they are to be tried.
+
+    `passed`: names of those passed over, because their burst budgets have no room.
+    """
 
     filtered: Filtered
     order: tuple[Candidacy, ...]
+    passed: tuple[str, ...] = ()
 
 
 @frozen

@@ -17,6 +17,7 @@ from router.cli.shown import json_option, print_json, print_table
 
 _TIMES = ("loaded_at", "looked_at", "at")
 """Values that are seconds since 1970."""
+_TABLES = ("endpoints", "bursts", "workers")
 
 
 @click.command("status")
@@ -41,7 +42,7 @@ def command(config: str | None, admin: str | None, as_json: bool) -> None:
     if as_json:
         print_json(shown)
         return
-    kept = {name: value for name, value in shown.items() if name not in ("endpoints", "workers")}
+    kept = {name: value for name, value in shown.items() if name not in _TABLES}
     print_table("router", ("what", "value"), rows_of(kept))
     workers = shown.get("workers")
     if isinstance(workers, list):
@@ -79,12 +80,18 @@ def _show_workers(workers: list[dict[str, object]]) -> None:
 
 
 def _show_endpoints(title: str, shown: dict[str, object]) -> None:
-    endpoints = shown.get("endpoints")
-    if not isinstance(endpoints, list):
-        return
-    columns = ("endpoint", "kind", "replicas", "tokens")
-    rows = [tuple(_said(name, one[name]) for name in columns) for one in endpoints]
-    print_table(title, ("endpoint", "kind", "replicas", "tokens in flight"), rows)
+    named = {"endpoint": "endpoint", "kind": "kind", "replicas": "replicas"}
+    _show(title, shown.get("endpoints"), {**named, "tokens": "tokens in flight"})
+    if shown.get("bursts"):
+        columns = {one: one for one in ("endpoint", "of", "limit", "spent", "seconds")}
+        _show(title.replace("endpoints", "burst budgets", 1), shown["bursts"], columns)
+
+
+def _show(title: str, rows: object, columns: Mapping[str, str]) -> None:
+    """A table of objects; `columns`: their members, and what each is called."""
+    if isinstance(rows, list):
+        said = [tuple(_said(name, one[name]) for name in columns) for one in rows]
+        print_table(title, tuple(columns.values()), said)
 
 
 async def _ask(admin: str) -> tuple[bytes | None, str]:

@@ -14,6 +14,8 @@ from router.state.ledger import Ledger
 from router.state.memory import MemoryLedger
 from router.state.shared import LEASE, Scripts, SharedLedger
 from router.state.shared_answers import SharedAnswers
+from router.state.shared_spending import SharedSpending
+from router.state.spending import LocalSpending, Spending
 
 CONNECT = 1.0
 CONNECTIONS = 12
@@ -43,6 +45,33 @@ def open_ledger(
     share, timeout = config.state.share / workers, config.state.timeout
     lease = max(LEASE, math.ceil(config.router.limits.deadline) + 60)
     return SharedLedger(client, clock, share, timeout=timeout, lease=lease)
+
+
+def open_spending(
+    config: Config,
+    environment: Mapping[str, str],
+    base: Path,
+    both: tuple[Callable[[], float], Callable[[], float]],
+    me: str,
+    workers: int = 1,
+) -> Spending:
+    """What counts the burst budgets of a configuration.
+
+    Args:
+        both: clocks: seconds since 1970, and monotonic seconds.
+        me: this process's name among all that ever counted, as random bytes in hex.
+        workers: of several each counts its part of every budget, whenever it counts alone.
+
+    Raises:
+        ConfigError: as `open_ledger`.
+    """
+    wall, clock = both
+    epoch = wall() - clock()
+    if config.state is None:
+        return LocalSpending(clock, 1 / workers, epoch)
+    client = _redis(config.state, environment, base)
+    share, timeout = config.state.share / workers, config.state.timeout
+    return SharedSpending(client, clock, share, me, epoch, timeout=timeout)
 
 
 def open_answers(

@@ -97,6 +97,10 @@ def test_an_assurance_is_held_by_both_or_not_at_all() -> None:
             "`pre` only computes another one's prompts; write `hedge` at that one",
         ),
         (
+            (line("pre", "retain: nothing, burst: {tokens: 5/h, output: 1}"), line("dec", PREFILL)),
+            "`pre` only computes another one's prompts; write `burst` at that one",
+        ),
+        (
             (
                 line("pre", "retain: nothing, provider: aws", region="aws:eu-central-1"),
                 line("dec", PREFILL),

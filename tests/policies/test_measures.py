@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from policies.measures import duration, measure, rate
+from policies.measures import duration, measure, rate, spending
 
 
 @pytest.mark.parametrize(
@@ -64,3 +64,13 @@ def test_other_units_are_the_callers() -> None:
     assert measure("2 Kb", {"kb": 1000.0}, "2kb") == 2000
     with pytest.raises(ValueError, match="`2s` needs a number and a unit of kb, as 2kb"):
         measure("2s", {"kb": 1000.0}, "2kb")
+
+
+def test_what_may_be_spent_is_in_hours_or_days() -> None:
+    assert spending("2.50/h", 100, "20/h") == (250, 3600.0)
+    assert spending("1.5M / d", 1, "20/h") == (1_500_000, 86400.0)
+    for text in ("20", "20/min", "20/week", "-1/h", "x/h"):
+        with pytest.raises(ValueError, match="write an amount per hour or day, as 20/h"):
+            spending(text, 1, "20/h")
+    with pytest.raises(ValueError, match="nothing could ever be spent of that"):
+        spending("0.4/h", 1, "20/h")
