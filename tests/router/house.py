@@ -19,7 +19,7 @@ from policies.attributes import Declaration
 from policies.model import Grant, Model, Policy, Priority, Rule, Tenant
 from policies.timed import always
 from regions.catalog import Catalog, OwnRegion
-from regions.model import Endpoint, Tier
+from regions.model import Burst, Endpoint, Tier
 from router.app import Clocks, Router
 from router.audit.settings import LogSettings
 from router.auth import KeyRing, Principal, StoredKey
@@ -45,7 +45,8 @@ KEYS = {name: f"dom-{name}" for name in ("eu", "us", "world", "nobody")}
 
 @dataclass(frozen=True)
 class Plan:
-    """What to build: replicas by region, rules, limits, classes; `settings` of every endpoint.
+    """What to build: replicas by region, rules, limits, classes, burst budgets by
+    region; `settings` of every endpoint.
 
     With `priorities`, every tenant may ask for the most urgent class.
     """
@@ -64,6 +65,7 @@ class Plan:
     priorities: PrioritiesSection | None = None
     settings: Mapping[str, str] = field(default_factory=dict)
     engine: EngineSpec = field(default_factory=EngineSpec)
+    bursts: Mapping[str, Burst] = field(default_factory=dict)
 
 
 class House:
@@ -139,6 +141,7 @@ def _endpoint(region: str, url: str, plan: Plan) -> Endpoint:
         context_tokens=plan.context,
         features=frozenset({"tools", "json_schema", "images", "stream_usage"}),
         self_operated=True,
+        burst=plan.bursts.get(region),
     )
 
 
