@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
-from math import inf
 from pathlib import Path
 
 import pytest
 
-from regions.fleet import Capacity, Reading
+from regions.fleet import Reading
 from regions.health import Sign, Standing
-from regions.model import Price
-from router.declared import capacities, costs
 from tests.router.crowd import crowd, hosts, settle_for
-from tests.router.made import endpoint
 from tests.router.scripted import Reply, Scripted, answer, event, failure, scripted, stream
 
 
@@ -167,17 +162,6 @@ async def test_an_endpoint_without_replicas_can_not_be_asked(tmp_path: Path) -> 
         assert (await world.ask()).sent["x-domicile-endpoint"] == "par1"
 
 
-def test_capacities_are_read_from_settings() -> None:
-    found = capacities(
-        {
-            "a": endpoint("a", settings={"capacity_requests": "3"}),
-            "b": endpoint("b", settings={"capacity_tokens": "9"}),
-            "c": endpoint("c"),
-        }
-    )
-    assert found == {"a": Capacity(3), "b": Capacity(None, 9)}
-
-
 async def talk(world: Scripted, name: str, turns: int, **headers: str) -> str:
     said = [{"role": "user", "content": f"{name} " * 200}]
     said += [{"role": "user", "content": f"turn {n} " * 100} for n in range(turns)]
@@ -194,14 +178,6 @@ async def test_a_conversation_stays_at_its_replica(tmp_path: Path) -> None:
         names = [f"n{n}" for n in range(6)]
         assert len({await talk(world, n, 0, x_domicile_session="one") for n in names}) == 1
         assert len({await talk(world, f"other {n}", 0) for n in names}) > 1
-
-
-def test_what_is_paid_for_anyhow_costs_nothing_more() -> None:
-    own, managed, unknown = endpoint("a"), endpoint("b"), endpoint("c")
-    managed = replace(managed, self_operated=False, price=Price(3.0, 15.0))
-    unknown = replace(unknown, self_operated=False, price=Price(3.0))
-    found = costs({"a": own, "b": managed, "c": unknown})
-    assert found == {"a": 0.0, "b": 18.0, "c": inf}
 
 
 def teach(world: Scripted, name: str, floor: float, rate: float) -> None:
