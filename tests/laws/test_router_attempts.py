@@ -56,7 +56,7 @@ def test_laws_8_9_10_and_12(scene: Scene) -> None:
 
 
 def forgets_vetoes() -> Any:
-    return patch.object(Dispatcher, "_forbidden", lambda *_: None)
+    return patch.object(Dispatcher, "vetoed", lambda *_: False)
 
 
 def does_not_wait() -> Any:

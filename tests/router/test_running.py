@@ -11,7 +11,7 @@ from router.types import Attempt, Plan
 
 
 def test_a_prompt_computed_for_another_is_no_try() -> None:
-    plan = SimpleNamespace(arrival=None)
+    plan = SimpleNamespace(arrival=SimpleNamespace(snapshot=None))
     committed = cast("Committed[Plan]", SimpleNamespace(subject=plan))
     run = Run(committed, [])
     assert run.tried == 0

@@ -11,6 +11,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 from router.audit.layout import Folder
+from router.audit.log import PATIENCE
 from router.audit.reading import every
 from router.config import ConfigError
 from router.config_log import SealSection
@@ -64,6 +65,7 @@ async def test_a_log_is_sealed_restored_and_replayed(
     async with sealing(tmp_path / "live", s3.url, "acme-log", ", prefix: eu/") as world:
         for _ in range(5):
             await world.ask()
+        await asyncio.sleep(5 * PATIENCE)  # outcomes, which nobody waits for, are on disk
         await watch(world).look()
         live = world.router.live
         assert "seal" not in live.notes
