@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Iterator
 from ipaddress import ip_address
 from typing import Final
-from unicodedata import normalize
+from unicodedata import is_normalized, normalize
 
 from classifiers import checksums as check
 from classifiers.base import Finding, StoppedEarly
@@ -223,7 +223,10 @@ def _unmarked(text: str) -> str:
     """
     if not _ODD.search(text):
         return text
-    composed = _COMBINING.sub("", normalize("NFC", normalize("NFKC", text).lower()))
+    # Typographic marks alone leave a text composed: to look is cheaper than to do it twice.
+    whole = is_normalized("NFKC", text)
+    composed = text if whole else normalize("NFC", normalize("NFKC", text).lower())
+    composed = _COMBINING.sub("", composed)
     if _COMBINING.search(text):
         composed += " " + _COMBINING.sub("", normalize("NFKD", text)).lower()
     composed = _BETWEEN.sub(" ", _HYPHENS.sub("-", composed))
