@@ -21,6 +21,8 @@ CONNECT = 1.0
 CONNECTIONS = 12
 """To one Redis. More requests at once wait for one of them: the client's own pool would refuse
 them, which looks like a Redis that is gone, and would keep as many as were ever needed at once."""
+# Every call has a time of ours. With one of the client's own, `asyncio.wait_for` of Python 3.11 is
+# around each write, and takes a cancellation for nothing that comes as the write ends.
 CLUSTER = "redis+cluster://"
 """Scheme of a cluster's URL: any of its nodes."""
 
@@ -121,10 +123,15 @@ def _client(url: str) -> Scripts:
 
     if url.startswith(CLUSTER):
         node = url.replace(CLUSTER, "redis://", 1)
-        return cast("Scripts", RedisCluster.from_url(node, socket_connect_timeout=CONNECT))
+        cluster = RedisCluster.from_url(node, socket_connect_timeout=CONNECT, socket_timeout=None)
+        return cast("Scripts", cluster)
     # redis-py types its commands for both kinds of client at once; see `Scripts`.
     pool = BlockingConnectionPool.from_url(
-        url, max_connections=CONNECTIONS, timeout=CONNECT, socket_connect_timeout=CONNECT
+        url,
+        max_connections=CONNECTIONS,
+        timeout=CONNECT,
+        socket_connect_timeout=CONNECT,
+        socket_timeout=None,
     )
     # Opens none: an option that there isn't would else be told by each request, as a Redis away.
     pool.connection_class(**pool.connection_kwargs)

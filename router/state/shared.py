@@ -14,6 +14,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import Final, Protocol
 
+from router.state.granted import Granting
 from router.state.ledger import Full, Level, Seats, Take
 from router.state.memory import MemoryLedger, told
 
@@ -104,7 +105,7 @@ class SharedLedger:
     """See `Ledger`.
 
     Args:
-        redis: a client that times out by itself as well.
+        redis: a client whose calls end when they are cancelled.
         clock: monotonic seconds, for the breaker and the local counters.
         share: the part of every limit that this process may use alone when Redis can't be had.
         prefix: before every key.
@@ -133,6 +134,7 @@ class SharedLedger:
         self._breaks = 0
         self._reason = ""
         self._tasks: set[asyncio.Task[None]] = set()
+        self._granting = Granting[tuple[Level, ...]]()
 
     async def take(
         self, takes: Sequence[Take], seats: Sequence[Seats], lease: str
@@ -140,6 +142,17 @@ class SharedLedger:
         """See `Ledger`."""
         if self._clock() < self._broken_until:
             return self._alone(takes, seats, lease)
+
+        def give_back(_: tuple[Level, ...]) -> None:
+            self.settle([Take(one.bucket, -one.amount) for one in takes])
+            if seats:
+                self.leave(seats, lease)
+
+        return await self._granting.ask(self._together(takes, seats, lease), give_back)
+
+    async def _together(
+        self, takes: Sequence[Take], seats: Sequence[Seats], lease: str
+    ) -> tuple[Level, ...]:
         keys = [self._key(t.bucket.key) for t in takes] + [self._key(s.key) for s in seats]
         arguments = [str(len(takes)), lease, str(self._lease), *_buckets(takes)]
         arguments += [str(seat.limit) for seat in seats]
@@ -192,6 +205,7 @@ class SharedLedger:
 
     async def close(self) -> None:
         """Let what is on its way end."""
+        await self._granting.close(1.0)
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=1.0)
 

@@ -13,6 +13,7 @@ from typing import Final
 import orjson
 
 from router.state.answers import Answer, Differs, InFlight, Spent, Unavailable
+from router.state.granted import Granting
 from router.state.shared import Scripts
 
 TIMEOUT: Final = 0.5
@@ -53,9 +54,18 @@ class SharedAnswers:
         self._prefix = prefix
         self._timeout = timeout
         self._tasks: set[asyncio.Task[None]] = set()
+        self._granting = Granting[Answer | None]()
 
     async def begin(self, key: str, digest: str, token: str, lease: float) -> Answer | None:
         """See `Answers`."""
+
+        def give_back(kept: Answer | None) -> None:
+            if kept is None:
+                self.release(key, token)
+
+        return await self._granting.ask(self._began(key, digest, token, lease), give_back)
+
+    async def _began(self, key: str, digest: str, token: str, lease: float) -> Answer | None:
         given = (self._key(key), digest, token, str(int(lease * 1000)))
         try:
             async with asyncio.timeout(self._timeout):

@@ -19,6 +19,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from math import inf
 from typing import Final
 
+from router.state.granted import Granting
 from router.state.shared import BREAK, BREAK_MAX, TIMEOUT, Scripts
 from router.state.spending import (
     SLOTS,
@@ -107,7 +108,7 @@ class SharedSpending:
     """See `Spending`.
 
     Args:
-        redis: a client that times out by itself as well.
+        redis: a client whose calls end when they are cancelled.
         clock: monotonic seconds.
         share: the part of every budget that this process may spend alone when Redis can't be had.
         me: this process's name among all, never another's.
@@ -141,7 +142,7 @@ class SharedSpending:
         self._met = False
         # One call at a time: what a process took is written whole.
         self._turn = asyncio.Lock()
-        self._left: set[asyncio.Future[tuple[Taken, ...]]] = set()
+        self._granting = Granting[tuple[Taken, ...]]()
         self._told: dict[str, set[Budget]] = {}
         self._telling: asyncio.Task[None] | None = None
         self._broken_until = 0.0
@@ -175,20 +176,9 @@ class SharedSpending:
 
     async def take(self, claims: Sequence[Claim]) -> tuple[Taken, ...]:
         """See `Spending`."""
-        asked = asyncio.ensure_future(self._take(claims))
-        try:
-            return await asyncio.shield(asked)
-        except asyncio.CancelledError:
-            self._left.add(asked)
-            asked.add_done_callback(self._give_back)
-            raise
-
-    def _give_back(self, asked: asyncio.Future[tuple[Taken, ...]]) -> None:
-        """It was granted, and nobody is there any more to have it."""
-        self._left.discard(asked)
-        if not asked.cancelled() and asked.exception() is None:
-            taken = asked.result()
-            self.settle(taken, [0] * len(taken))
+        return await self._granting.ask(
+            self._take(claims), lambda taken: self.settle(taken, [0] * len(taken))
+        )
 
     async def _take(self, claims: Sequence[Claim]) -> tuple[Taken, ...]:
         if any(one.amount > one.budget.limit for one in claims):
@@ -228,8 +218,7 @@ class SharedSpending:
 
     async def close(self) -> None:
         """See `Spending`."""
-        if self._left:
-            await asyncio.wait(self._left, timeout=PATIENT)
+        await self._granting.close(PATIENT)
         if self._telling is not None:
             await asyncio.wait([self._telling], timeout=PATIENT)
             self._telling.cancel()

@@ -79,6 +79,20 @@ async def test_a_crowd_is_counted_in_redis_over_few_connections(
     assert 0 < sum(one["name"] == tmp_path.name for one in clients) <= CONNECTIONS
 
 
+async def test_a_call_ends_when_it_is_cancelled_whenever_that_is(requires_redis: str) -> None:
+    """Else our own time for a call is lost with it, which is a cancellation too."""
+    client = cast("Redis", to_redis(requires_redis))
+    await client.ping()
+    for turns in range(1, 6):
+        asked = asyncio.ensure_future(client.blpop("nothing", timeout=1))
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        asked.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await asked
+    await client.aclose()
+
+
 def test_a_router_that_counts_alone_does_not_load_redis() -> None:
     script = "import sys, router.state.opening; print([n for n in sys.modules if 'redis' in n][:3])"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, check=True)

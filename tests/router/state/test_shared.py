@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import time
+from typing import cast
 
 import pytest
 from redis.asyncio import Redis
 
 from router.state.ledger import Bucket, Full, Seats, Take
+from router.state.opening import to_redis
 from router.state.shared import TIMEOUT, SharedLedger
 
 TOKENS = Bucket("tokens", "t/tokens", 100, 60)
@@ -148,6 +150,27 @@ async def test_a_seat_taken_by_a_call_that_was_given_up_is_no_loss(redis: Redis)
     await one.take([], [OPEN], "c")
     await one.close()
     assert await redis.zcard("domicile:{t}:open") == 2
+
+
+@pytest.mark.parametrize("turns", range(1, 7))
+async def test_a_request_cancelled_while_it_takes_takes_nothing(
+    redis: Redis, requires_redis: str, turns: int
+) -> None:
+    """At no turn of the loop is the cancellation lost, nor a seat held for who has gone."""
+    client = cast("Redis", to_redis(requires_redis))
+    one = ledger(client)
+    await one.take([Take(TOKENS, 10)], [OPEN], "before")
+    asked = asyncio.create_task(one.take([Take(TOKENS, 50)], [OPEN], "gone"))
+    for _ in range(turns):
+        await asyncio.sleep(0)
+    asked.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await asked
+    await one.close()
+    assert await redis.zrange("domicile:{t}:open", 0, -1) == [b"before"]
+    [level] = await one.take([Take(TOKENS, 80)], [OPEN], "after")
+    assert level.remaining >= 10
+    await client.aclose()
 
 
 @pytest.mark.parametrize("known", [False, True])

@@ -38,6 +38,21 @@ async def test_one_of_many_is_carried_out(redis: Redis) -> None:
     assert sum(await asyncio.gather(*(begin(n) for n in range(20)))) == 1
 
 
+async def test_a_request_that_ends_while_it_asks_leaves_the_key_to_the_next(redis: Redis) -> None:
+    one = answers(redis)
+    for turns in range(1, 9):
+        asked = asyncio.create_task(one.begin("k", "d", "gone", 60))
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        if not asked.cancel():
+            break
+        with pytest.raises(asyncio.CancelledError):
+            await asked
+        await one._granting.close(5.0)
+        await ended(one)
+        assert await redis.keys("*") == []
+
+
 async def test_another_process_gives_the_answer_byte_for_byte(redis: Redis) -> None:
     one, other = answers(redis), answers(redis)
     assert await one.begin("k", "d", "t", 5) is None
