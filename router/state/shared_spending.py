@@ -35,7 +35,7 @@ from router.state.spending import (
 FRESH: Final = 1.0
 """Seconds for which it is believed that others leave no room, before they are asked again."""
 PATIENT: Final = 1.0
-"""Seconds for a call that no request waits for."""
+"""Seconds for what is still to be said at the end."""
 
 # KEYS: budgets of one endpoint. ARGV: this process, the number of its call, slots of a budget,
 # then for each budget limit, seconds of a slot, amount, how many slots this process took of, and
@@ -140,7 +140,8 @@ class SharedSpending:
         self._asked: dict[str, float] = {}
         self._calls = 0
         self._met = False
-        # One call at a time: what a process took is written whole.
+        # One call at a time: what a process took is written whole. So a request waits for calls
+        # that are nobody's, too, and they may take no longer than its own.
         self._turn = asyncio.Lock()
         self._granting = Granting[tuple[Taken, ...]]()
         self._told: dict[str, set[Budget]] = {}
@@ -185,7 +186,7 @@ class SharedSpending:
             raise Spent(inf)
         amounts = [int(one.amount) for one in claims]
         async with self._turn:
-            granted = await self._call([one.budget for one in claims], amounts, self._timeout)
+            granted = await self._call([one.budget for one in claims], amounts)
             if granted is None:
                 return self._alone(claims)
             fits, slots = granted
@@ -239,20 +240,20 @@ class SharedSpending:
                 continue
             endpoint, budgets = self._told.popitem()
             async with self._turn:
-                told = await self._call(list(budgets), [0] * len(budgets), PATIENT)
+                told = await self._call(list(budgets), [0] * len(budgets))
             if told is None:
                 self._told.setdefault(endpoint, set()).update(budgets)
 
     async def _call(
-        self, budgets: Sequence[Budget], amounts: Sequence[int], patience: float
+        self, budgets: Sequence[Budget], amounts: Sequence[int]
     ) -> tuple[bool, list[int]] | None:
         """Whether it fits, and the slot of each budget; `None` when Redis can't be had."""
         if not self._met:  # what was taken so far is numbered by a clock that may be another
-            await self._ask(budgets, [0] * len(budgets), patience)
-        return await self._ask(budgets, amounts, patience)
+            await self._ask(budgets, [0] * len(budgets))
+        return await self._ask(budgets, amounts)
 
     async def _ask(
-        self, budgets: Sequence[Budget], amounts: Sequence[int], patience: float
+        self, budgets: Sequence[Budget], amounts: Sequence[int]
     ) -> tuple[bool, list[int]] | None:
         if self._is_broken():
             return None
@@ -264,7 +265,7 @@ class SharedSpending:
             arguments += [str(number) for pair in own.items() for number in pair]
         keys = [self._key(one) for one in budgets]
         try:
-            async with asyncio.timeout(patience):
+            async with asyncio.timeout(self._timeout):
                 found = await self._redis.eval(SCRIPT, len(keys), *keys, *arguments)
             return self._heard(budgets, found)
         except Exception as error:  # noqa: BLE001 - whatever fails there, this process goes on alone
