@@ -89,10 +89,13 @@ class Door(HttpToolsProtocol):
 
         None is offered. Without a body it is answered as it stands. With one it is read anew: the
         parser has given the body up as belonging to the other protocol. Java's client asks for
-        HTTP/2 with the first request of each connection.
+        HTTP/2 with the first request of each connection. One behind another that is being answered
+        is not: each would be read within the reading of the one before.
         """
         asks = self.parser.should_upgrade() and self.parser.get_method() != b"CONNECT"
-        self._declined = asks and any(name in _BODIES for name, _ in self.headers)
+        cycle: RequestResponseCycle | None = self.cycle
+        alone = cycle is None or cycle.response_complete
+        self._declined = asks and alone and any(name in _BODIES for name, _ in self.headers)
         return self._declined
 
     def _decline(self, rest: bytes) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from contextlib import suppress
 
 import pytest
 import pytest_asyncio
@@ -64,6 +65,20 @@ async def test_and_says_that_it_closes(running: House) -> None:
         assert b"\r\nconnection: close\r\n" in (await wire.answer()).head
         assert await wire.reader.read() == b""
     await wire.close()
+
+
+async def test_many_that_ask_for_it_behind_each_other_are_refused(running: House) -> None:
+    """Each would be read anew within the one before: nobody has so many to ask."""
+    wrong: list[dict[str, object]] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, told: wrong.append(told))
+    wire = await Wire.to(running)
+    await wire.send(request(ASK, *JAVA) * 700)
+    async with asyncio.timeout(60):
+        with suppress(ConnectionResetError):  # all of it is not read
+            assert (await wire.reader.read()).startswith(b"HTTP/1.1 400")
+    await wire.close()
+    assert wrong == []
+    asyncio.get_running_loop().set_exception_handler(None)
 
 
 @pytest.mark.parametrize("line", [b"CONNECT x:80 HTTP/1.1", b"CONNECT /v1/x HTTP/1.1"])
