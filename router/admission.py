@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 
 ELSEWHERE: Final = 1 << 31
 """No limit of this process: the key's is counted where several processes do."""
+_MAGIC: Final = (b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"\x78\x01", b"\x78\x9c", b"\x78\xda")
+"""How gzip, zstd and zlib begin; nothing tells of brotli."""
+_MARKS: Final = (b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff")
 
 
 class Concurrency:
@@ -128,6 +131,34 @@ class Lease:
             self.once.close()
 
 
+def refuse_coded(coding: bytes) -> None:
+    """A body that the head says is compressed is never unpacked here: its size would be unknown.
+
+    Raises:
+        RequestError: `content-encoding` names any coding but `identity`.
+    """
+    if coding.strip().lower() not in (b"", b"identity"):
+        raise _packed("`content-encoding` must be left out or `identity`")
+
+
+def _packed(why: str) -> RequestError:
+    message = f"a compressed body is not read, {why}; send the JSON itself, in UTF-8"
+    return RequestError("unsupported_media_type", message, param="content-encoding")
+
+
+def _unreadable(raw: bytes, error: orjson.JSONDecodeError) -> RequestError:
+    """What to do about a body that is no JSON. Holds none of its text."""
+    if raw.startswith(_MAGIC):
+        return _packed("whatever its headers say")
+    if raw.startswith(_MARKS):
+        said = "begins with a byte order mark; send it without, in UTF-8"
+    elif b"\0" in raw[:4]:
+        said = "is no UTF-8, more like UTF-16 or UTF-32; send UTF-8"
+    else:
+        said = f"is no valid JSON, at line {error.lineno} column {error.colno}"
+    return RequestError("invalid_json", f"the body {said}")
+
+
 def parse(raw: bytes) -> Mapping[str, object]:
     """The body as a JSON object: the one parse of a request.
 
@@ -141,8 +172,7 @@ def parse(raw: bytes) -> Mapping[str, object]:
     try:
         body: object = orjson.loads(raw)
     except orjson.JSONDecodeError as error:
-        where = f"line {error.lineno} column {error.colno}"
-        raise RequestError("invalid_json", f"the body is no valid JSON, at {where}") from None
+        raise _unreadable(raw, error) from None
     if not isinstance(body, dict):
         raise RequestError("invalid_request", "the body must be a JSON object")
     refuse_duplicates(raw, body)

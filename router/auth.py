@@ -197,7 +197,7 @@ def authenticate(
 
 
 def _bearer(header: Callable[[bytes], bytes | None]) -> str:
-    value = header(b"authorization")
+    value, other = header(b"authorization"), header(b"x-api-key")
     if value is not None and value.startswith(_BEARER):  # as nearly all write it
         value = value[len(_BEARER) :].strip()
     elif value is not None:
@@ -205,11 +205,23 @@ def _bearer(header: Callable[[bytes], bytes | None]) -> str:
         if scheme.lower() != b"bearer":
             raise RequestError("missing_api_key", "send the api key as `authorization: Bearer KEY`")
         value = key.strip()
-    else:
-        value = header(b"x-api-key")
+    if other is not None and value != other:
+        value = _only(value, other)
     if not value:
         raise RequestError("missing_api_key", "no api key; send `authorization: Bearer KEY`")
     return value[:MAX_KEY].decode("latin-1")
+
+
+def _only(bearer: bytes | None, other: bytes) -> bytes:
+    """The key of a request with an `x-api-key`. With another one beside it, whose request it is
+    would be for us to choose, and a proxy before us may have looked at the other."""
+    other = other.strip()
+    if not bearer or bearer == other:
+        return other
+    if not other:
+        return bearer
+    message = "`authorization` and `x-api-key` hold two keys that differ; send one of them"
+    raise RequestError("invalid_header", message, param="x-api-key")
 
 
 def load_keys(text: bytes, name: str) -> KeyRing:

@@ -16,20 +16,19 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import ceil, inf
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
+from typing import Final, NamedTuple, TypeVar
 
 from regions.health import Sign
 from regions.model import Endpoint
 from router.alike import Alike
 from router.metrics import Metrics
+from router.opening import OpenedStream, OpenedWhole
 from router.outcomes import SPENT, Failed, burst_refusal
 from router.running import Run
 from router.state.spending import Budget, Claim, Spending, Spent, Taken
 from router.transport.messages import Fate
 from router.types import Admitted, Candidacy
-
-if TYPE_CHECKING:
-    from router.settling import Ended
+from router.usage import read
 
 T = TypeVar("T")
 Kept = tuple[Candidacy, ...]
@@ -97,13 +96,18 @@ class Paid:
         self._taken = taken
         self.sent = False
 
-    def book(self, ended: Ended) -> None:
-        """What the endpoint told of its usage takes the place of what was taken."""
-        if ended.usage is not None and not ended.estimated:
-            prompt, output = ended.usage
+    def book(self, told: tuple[int, int] | None) -> None:
+        """What the endpoint told of its usage, in tokens, takes the place of what was taken."""
+        if told is not None:
+            prompt, output = told
             self._settle(
                 [_amount(one.budget, self._endpoint, prompt, output) for one in self._taken]
             )
+
+    def unused(self, opened: OpenedStream | OpenedWhole) -> None:
+        """The same of a whole answer that goes to nobody: it was run, and told its usage."""
+        used = read(opened.frame.usage) if isinstance(opened, OpenedWhole) else None
+        self.book(None if used is None else (used.input, used.output))
 
     def close(self, ran: bool) -> None:
         """All of it was spent if it may have run, nothing else."""

@@ -163,6 +163,8 @@ class Dispatcher:
         first = found.candidacy
         if first.tier is _TOP or not (self._larger(run, first) and self.doubts(found)):
             return True
+        if found.held.paid is not None:
+            found.held.paid.unused(found.opened)
         found.held.close()
         run.attempts[-1] = replace(run.attempts[-1], result="escalated")
         run.doubted = found

@@ -52,11 +52,14 @@ class StreamError:
         kind: its type or code, cleaned and at most 64 characters: safe to log.
         message: the endpoint's own words, at most 2,000 characters: may repeat a prompt, so it
             goes into no log, metric or trace.
+        code, param: its own, at most 64 characters as they came: to be looked up in lists only.
     """
 
     status: int
     kind: str
     message: str
+    code: str = ""
+    param: str = ""
 
     @classmethod
     def read(cls, value: object) -> StreamError:
@@ -66,7 +69,11 @@ class StreamError:
         names = [value.get(key) for key in ("type", "code", "status")]
         words = [name for name in names if isinstance(name, str) and name]
         kind = _KIND.sub("_", words[0])[:64] if words else "error"
-        return cls(_status(names), kind, str(value.get("message", ""))[:2000])
+        code, param = (
+            text[:64] if isinstance(text := value.get(key), str) else ""
+            for key in ("code", "param")
+        )
+        return cls(_status(names), kind, str(value.get("message", ""))[:2000], code, param)
 
 
 def _status(names: list[object]) -> int:
@@ -87,7 +94,7 @@ class Frame(NamedTuple):
     Attributes:
         data: bytes as the client gets them; may be empty for a frame that only tells.
         content: text, reasoning, a tool call or a refusal is in it.
-        finish: a reason to stop is in it.
+        finish: which answers have their reason to stop in it, a bit each: the first is 1.
         done: the answer's last frame.
         usage: the token counts as the endpoint wrote them.
         error: an error that the endpoint wrote; `data` is then not passed on.
@@ -95,7 +102,7 @@ class Frame(NamedTuple):
 
     data: bytes
     content: bool = False
-    finish: bool = False
+    finish: int = 0
     done: bool = False
     usage: Mapping[str, object] | None = None
     error: StreamError | None = None

@@ -15,7 +15,7 @@ from regions.health import Sign
 from router.errors import RequestError
 from router.opening import StatusRefused, StreamFailed
 from router.providers.base import Failure, Kind, Provider
-from router.providers.failures import RETRY_CEILING, by_status, meaning
+from router.providers.failures import RETRY_CEILING, by_status, error_in_answer
 from router.relay import Relayed
 from router.transport.messages import AttemptFailed, Fate
 from router.types import Attempt, Candidacy, Plan
@@ -253,8 +253,7 @@ def failed_attempt(provider: Provider, error: AttemptFailed, now: float) -> Fail
     if isinstance(error, Told):
         return Failed.told(error.failure, error.fate)
     if isinstance(error, StreamFailed):
-        kind = by_status(error.error.status)
-        return Failed.told(Failure(kind, meaning(kind), error.error.status), error.fate)
+        return Failed.told(error_in_answer(error.error), error.fate)
     one = failed(error.code, error.fate)
     # A client's short deadline ends attempts at endpoints that are well.
     return replace(one, sign=Sign.CLIENT) if error.hurried else one

@@ -14,6 +14,7 @@ import orjson
 
 from router.frames import Frame, StreamError
 from router.mould import Mould
+from router.numbers import parsed
 from router.sse import EVENT_LIMIT, Event, Scanner
 
 Object = Mapping[str, object]
@@ -23,7 +24,7 @@ class Reading(NamedTuple):
     """What one event says; see `Frame`."""
 
     content: bool = False
-    finish: bool = False
+    finish: int = 0
     done: bool = False
     usage: Object | None = None
     error: StreamError | None = None
@@ -31,6 +32,7 @@ class Reading(NamedTuple):
 
 Reader = Callable[[Object], Reading]
 _CONTENT = Reading(content=True)
+_CHOICES = 128
 _BROKEN = frozenset(("error", "abort"))
 _RESPONSE_ENDS = frozenset(("response.completed", "response.incomplete", "response.failed"))
 
@@ -48,7 +50,7 @@ def read_chat(document: Object) -> Reading:
         return Reading(error=StreamError.read(document["error"]))
     if document.get("object") == "error":
         return Reading(error=StreamError.read(document))
-    content = finish = False
+    content, finish = False, 0
     choices = document.get("choices")
     for choice in choices if isinstance(choices, list) else ():
         if not isinstance(choice, dict):
@@ -58,9 +60,16 @@ def read_chat(document: Object) -> Reading:
             reason = reason.get("type")
         if isinstance(reason, str) and reason in _BROKEN:
             return Reading(error=StreamError(500, reason, "the engine gave this answer up"))
-        finish = finish or bool(reason)
+        if reason:
+            finish |= _bit(choice)
         content = content or _chat_content(choice)
     return Reading(content, finish, usage=_usage(document))
+
+
+def _bit(choice: Object) -> int:
+    """Of a choice; one without a number of its own is the first."""
+    index = choice.get("index", 0)
+    return 1 << index if type(index) is int and 0 <= index < _CHOICES else 1
 
 
 def _chat_content(choice: Object) -> bool:
@@ -237,12 +246,12 @@ class SseDecoder:
         if cast is not None:
             return Frame(cast, content=True)
         try:
-            document = orjson.loads(event.data)
+            data, document = parsed(event.data)
         except orjson.JSONDecodeError:
             return None
         if not isinstance(document, dict):
             return None
-        raw = event.raw
+        raw = event.raw if data is event.data else _written(event, data)
         if self._model is not None:
             spliced = self._model.splice(raw, document)
             raw = _rewritten(event, self._model, document) if spliced is None else spliced
@@ -255,8 +264,12 @@ class SseDecoder:
 
 
 def _rewritten(event: Event, model: ModelName, document: Object) -> bytes:
+    return _written(event, model.renamed(document))
+
+
+def _written(event: Event, data: bytes) -> bytes:
     name = b"event: " + event.name + b"\n" if event.name else b""
-    return name + b"data: " + model.renamed(document) + b"\n\n"
+    return name + b"".join([b"data: " + line + b"\n" for line in data.split(b"\n")]) + b"\n"
 
 
 class WholeReading:

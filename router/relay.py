@@ -96,7 +96,7 @@ class _Tally:
         self.done = False
         self.error: StreamError | None = None
         self.events = 0
-        self.finish = False
+        self.finish = 0
         self.sent = 0
         self.usage: Mapping[str, object] | None = None
 
@@ -108,7 +108,7 @@ class _Tally:
                 self.error = frame.error
                 break
             out.append(frame.data)
-            self.finish = self.finish or frame.finish
+            self.finish |= frame.finish
             if frame.usage is not None:
                 self.usage = {**(self.usage or {}), **frame.usage}
             if frame.done:
@@ -127,8 +127,9 @@ async def relay(
     pace: Pace,
     clock: Callable[[], float],
     error_event: ErrorEvent = chat_error,
+    answers: int = 1,
 ) -> Relayed:
-    """Pass an opened stream on, to its end or to the client's.
+    """Pass an opened stream on, to its end or to the client's; so many `answers` were asked for.
 
     The record is whole in every case but cancellation. Never call it inside `while_connected`: it
     watches the client itself.
@@ -138,7 +139,7 @@ async def relay(
     failure: str | None = None
     try:
         async with asyncio.timeout_at(pace.deadline + _GRACE):
-            failure = await _run(exchange, opened, headers, pace, clock, tally)
+            failure = await _run(exchange, opened, headers, pace, clock, tally, answers)
             if not exchange.gone:
                 await exchange.end(error_event(failure) if failure is not None else b"")
             await _linger(opened, clock, failure)
@@ -157,6 +158,7 @@ async def _run(
     pace: Pace,
     clock: Callable[[], float],
     tally: _Tally,
+    answers: int,
 ) -> str | None:
     """The stream itself; why it is incomplete, or None."""
     if isinstance(exchange, Prompt):
@@ -175,8 +177,8 @@ async def _run(
         return "garbled"
     if tally.error is not None:
         return "upstream_error"
-    # Some servers end without a last event: a reason to stop is then a good end.
-    return None if tally.done or tally.finish else "connection_lost"
+    # Some servers end without a last event: a reason to stop of each answer is then a good end.
+    return None if tally.done or tally.finish.bit_count() >= answers else "connection_lost"
 
 
 async def _pulled(
@@ -243,7 +245,7 @@ def _record(opened: OpenedStream, tally: _Tally, failure: str | None, gone: bool
         sent=tally.sent,
         events=tally.events,
         malformed=opened.decoder.malformed,
-        finish=tally.finish,
+        finish=tally.finish > 0,
         usage=tally.usage,
     )
 
@@ -260,4 +262,5 @@ async def deliver(exchange: Exchange, opened: OpenedWhole, headers: Lines) -> Re
         await exchange.start(opened.status, sized)
         await exchange.end(body)
     gone = exchange.gone
-    return Relayed(not gone, gone, None, None, len(body), 1, 0, frame.finish, frame.usage)
+    ended = frame.finish > 0
+    return Relayed(not gone, gone, None, None, len(body), 1, 0, ended, frame.usage)

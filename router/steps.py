@@ -10,7 +10,7 @@ from policies.obligations import NO_OBLIGATIONS, AnyObligation
 from policies.timed import earliest, effective_now
 from regions.footprints.parameters import examine
 from router import deciding, obligations, receipts
-from router.admission import ELSEWHERE, Concurrency, parse
+from router.admission import ELSEWHERE, Concurrency, parse, refuse_coded
 from router.alike import Alike
 from router.audit.entry import Entry
 from router.audit.errors import AuditError
@@ -131,6 +131,8 @@ class TwelveSteps:
             tenant = arrival.snapshot.policy.tenants.get(principal.tenant) if own else None
             if tenant is not None and (seats is not None or limited(tenant)):
                 lease.reservation = await self.quotas.enter(tenant, arrival.id, seats)
+            if (coding := arrival.exchange.head.get(b"content-encoding")) is not None:
+                refuse_coded(coding)
             most = arrival.snapshot.config.router.limits.body
             raw = here(arrival.exchange, most)
             if raw is None:
@@ -279,7 +281,9 @@ class TwelveSteps:
         arrival = dispatched.plan.arrival
         pace = Pace(arrival.snapshot.config.router.limits.idle, arrival.deadline)
         told = error_event(arrival.surface.name)
-        return await relay(exchange, opened, headers, pace, self.loop_time, told)
+        count = dispatched.plan.body.get("n")
+        answers = count if type(count) is int else 1
+        return await relay(exchange, opened, headers, pace, self.loop_time, told, answers)
 
     def settle(
         self,
@@ -323,7 +327,7 @@ class TwelveSteps:
     ) -> None:
         """Give back what was held, and tell the health book of a stream that broke off."""
         if dispatched.held.paid is not None:
-            dispatched.held.paid.book(ended)
+            dispatched.held.paid.book(None if ended.estimated else ended.usage)
         dispatched.held.close()
         if (sign := relayed_sign(how)) is not None:
             self.dispatcher.health.observe(dispatched.replica, sign, self.loop_time())

@@ -14,6 +14,7 @@ from email.utils import parsedate_to_datetime
 
 import orjson
 
+from router.frames import StreamError
 from router.providers.base import Failure, Kind
 from router.transport.messages import Headers, header
 
@@ -179,6 +180,17 @@ def openai_error(status: int, error: Mapping[str, object], wait: float | None) -
         elif named is not None:
             message = f"the endpoint refused `{named}`; change it or leave it out"
     return Failure(kind, message, status, code, wait, named)
+
+
+def error_in_answer(told: StreamError) -> Failure:
+    """The failure that an error in an answer of status 200 means: what it would with its status.
+
+    One that tells no type is the endpoint's own fault, but for a prompt that is too long.
+    """
+    untold = told.status == 500 and told.kind == "error"
+    status = 400 if untold and too_long(told.message) else told.status
+    said = {"type": told.kind, "code": told.code, "message": told.message, "param": told.param}
+    return openai_error(status, said, None)
 
 
 def bad_answer(status: int, why: str) -> Failure:

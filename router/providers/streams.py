@@ -10,6 +10,7 @@ import re
 
 import orjson
 
+from router.numbers import parsed
 from router.providers.base import Failure
 from router.providers.failures import bad_answer
 from router.usage import Usage, in_answer, merged
@@ -84,7 +85,7 @@ class JsonDecoder:
     def whole(self, body: bytes) -> bytes:
         """The same of a body that is here in one piece."""
         try:
-            answer: object = orjson.loads(body)
+            body, answer = parsed(body)
         except orjson.JSONDecodeError:
             self.failure = bad_answer(200, "it is not JSON")
             return b""

@@ -217,7 +217,7 @@ def test_whatever_comes_first_settles_it() -> None:
         taken = spending.book([Claim(budget, 60)], [0])
         paid = Paid(spending, limited(BOTH), taken)
         if told is not None:
-            paid.book(SimpleNamespace(usage=told, estimated=False))  # type: ignore[arg-type]
+            paid.book(told)
         paid.close(ran=closed)
         paid.close(ran=not closed)
         assert spending.spent(budget) == left

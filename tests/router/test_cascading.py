@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from classifiers.difficulty.scorer import Difficulty, Score
 from classifiers.view import PromptView
 from tests.cases.built import built, entries, outcomes
 from tests.cases.graded import EASY, files
+from tests.router.budgeted import spent
 from tests.router.scripted import (
     DONE,
     FakeExchange,
@@ -79,6 +81,30 @@ async def test_what_does_not_do_is_escalated(
     attempts = outcome["attempts"]
     assert isinstance(attempts, list)
     assert [one["result"] for one in attempts] == ["escalated", "ok"]
+
+
+@pytest.mark.parametrize("told", [True, False])
+@pytest.mark.parametrize("larger", [200, 503])
+async def test_a_doubted_answer_costs_of_a_burst_budget_what_it_told(
+    tmp_path: Path, told: bool, larger: int
+) -> None:
+    """All that was taken for it was kept: a small tier that is often doubted was soon shut out."""
+    reply = b'{"choices":[{"index":0,"message":{"content":"I cannot say."}}]%b}'
+    usage = b',"usage":{"prompt_tokens":30,"completion_tokens":4}'
+
+    def script(host: str, number: int) -> Reply:
+        if host == "par1":
+            return Reply(200, chunks=[reply % (usage if told else b"")])
+        return answer("Paris.") if larger == 200 else failure(larger)
+
+    base = files(grading=GRADING)
+    burst = "par: {burst: {tokens: 100k/h, output: 1000}, kind: vllm,"
+    base = replace(base, baseline=base.baseline.replace("par: {kind: vllm,", burst))
+    async with built(tmp_path, script, base) as world:
+        done = await ask(world)
+        assert said(done) == ("Paris." if larger == 200 else "I cannot say.")
+        assert (spent(world) == 34) is told
+        assert told or spent(world) > 1000
 
 
 async def test_what_does_is_kept(tmp_path: Path) -> None:
