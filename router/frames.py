@@ -69,11 +69,13 @@ class StreamError:
         names = [value.get(key) for key in ("type", "code", "status")]
         words = [name for name in names if isinstance(name, str) and name]
         kind = _KIND.sub("_", words[0])[:64] if words else "error"
-        code, param = (
-            text[:64] if isinstance(text := value.get(key), str) else ""
-            for key in ("code", "param")
-        )
-        return cls(_status(names), kind, str(value.get("message", ""))[:2000], code, param)
+        message = str(value.get("message", ""))[:2000]
+        more = [_word(value.get(key)) for key in ("code", "param")]
+        return cls(_status(names), kind, message, *more)
+
+
+def _word(value: object) -> str:
+    return value[:64] if isinstance(value, str) else ""
 
 
 def _status(names: list[object]) -> int:

@@ -77,9 +77,9 @@ def piece(index: int, end: bool, *, text: str = "x") -> bytes:
     return b"data: " + json.dumps({"model": "tiny", "choices": [choice]}).encode() + b"\n\n"
 
 
-async def streamed(folder: Path, pieces: list[bytes], **more: object) -> FakeExchange:
+async def streamed(folder: Path, pieces: list[bytes], n: int | None) -> FakeExchange:
     async with built(folder, lambda host, number: stream(*pieces)) as world:
-        return await world.ask("eu", stream=True, **more)
+        return await world.ask("eu", stream=True, n=n)
 
 
 @pytest.mark.parametrize("missing", [*combinations(range(3), 1), *combinations(range(3), 2)])

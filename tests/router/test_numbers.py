@@ -42,9 +42,9 @@ def plain(tree: object) -> object:
 
 @given(TREES, st.booleans(), st.sampled_from([None, 1]))
 def test_whatever_python_writes_is_read_with_null_for_them(
-    tree: object, ascii: bool, indent: int | None
+    tree: object, escaped: bool, indent: int | None
 ) -> None:
-    text = json.dumps(tree, ensure_ascii=ascii, indent=indent).encode("utf-8", "replace")
+    text = json.dumps(tree, ensure_ascii=escaped, indent=indent).encode("utf-8", "replace")
     changed = finite(text)
     found = text if changed is None else changed
     assert json.loads(found) == plain(json.loads(text))
