@@ -21,7 +21,7 @@ _SHAPES = ("parquet", "ocsf", "cef", "otel", "bundle")
 @click.argument("source", metavar="DIR", type=click.Path(path_type=Path, file_okay=False))
 @click.argument("target", metavar="FILE", type=click.Path(path_type=Path, dir_okay=False))
 @click.option("--format", "shape", type=click.Choice(_SHAPES), default="parquet",
-              show_default=True)  # fmt: skip
+              show_default=True, help="What FILE is to be.")  # fmt: skip
 @click.option("--tenant", metavar="NAME", help="Only the requests of one tenant.")
 @click.option("--log", "log", metavar="ID", help="With `bundle`: of which log, if there are more.")
 @click.option("--force", is_flag=True, help="Write over FILE if it is there.")

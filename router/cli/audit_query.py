@@ -28,19 +28,22 @@ _MOST = 200
 @click.option("--s3-api", "api", metavar="URL", help="Another S3 API than AWS's own.")
 @click.option("--since", metavar="TIME", help="From this time on, as 2026-11-01 or with a time.")
 @click.option("--until", metavar="TIME", help="Before this time.")
-@click.option("--tenant", metavar="NAME")
-@click.option("--app", metavar="NAME")
-@click.option("--attr", "attributes", metavar="NAME=VALUE", multiple=True, help="Repeatable.")
+@click.option("--tenant", metavar="NAME", help="Of this tenant.")
+@click.option("--app", metavar="NAME", help="Of this app.")
+@click.option("--attr", "attributes", metavar="NAME=VALUE", multiple=True,
+              help="With this value of an attribute; repeatable.")  # fmt: skip
 @click.option("--place", metavar="REGION", help="May have been processed there.")
 @click.option("--rule", metavar="NAME", help="This rule applied.")
 @click.option("--outcome", metavar="CODE", help="As `ok`, or a refusal's code.")
 @click.option("--endpoint", metavar="NAME", help="This endpoint answered.")
-@click.option("--request", metavar="ID")
+@click.option("--request", metavar="ID", help="This one.")
 @click.option("--by", metavar="COLUMN,…", help="Count requests by these columns.")
 @click.option("--limit", metavar="N", type=click.IntRange(min=0), help="At most; 0: all.")
-@click.option("--format", "shape", type=click.Choice(_FORMATS), default="table", show_default=True)
+@click.option("--format", "shape", type=click.Choice(_FORMATS), default="table", show_default=True,
+              help="How it is written.")  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="The same as `--format json`.")
-@click.option("--out", metavar="FILE", type=click.Path(path_type=Path, dir_okay=False))
+@click.option("--out", metavar="FILE", type=click.Path(path_type=Path, dir_okay=False),
+              help="Write it there.")  # fmt: skip
 @failing
 def query(
     source: str,

@@ -50,7 +50,8 @@ def key(file: Path, name: str) -> None:
 @click.option("--name", required=True, metavar="NAME", help="The name the key was made for.")
 @click.option("--log", "logs", required=True, multiple=True, metavar="FILE|VKEY",
               help="The vkey of a log to witness; its name is the origin; repeatable.")  # fmt: skip
-@click.option("--listen", metavar="HOST:PORT", default="127.0.0.1:8090", show_default=True)
+@click.option("--listen", metavar="HOST:PORT", default="127.0.0.1:8090", show_default=True,
+              help="Where it answers.")  # fmt: skip
 @failing
 def serve(folder: Path, key_file: Path, name: str, logs: tuple[str, ...], listen: str) -> None:
     """Answer `POST /add-checkpoint` until SIGTERM; what was seen is kept in DIR.

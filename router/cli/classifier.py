@@ -105,8 +105,12 @@ def train(files: tuple[Path, ...], output: Path, name: str, prior: bool, as_json
 
     Rows whose `split` is not `train` are kept back and measured, for the card.
 
+    \b
+    Example:
+      domicile classifier train outcomes/*.jsonl --output models/own.bin --name own
+
     Exit codes: 0 written, 1 rows can't be used, 2 usage.
-    """
+    """  # noqa: D301
     from classifiers.difficulty import commands
 
     with following() as told:
@@ -134,8 +138,12 @@ def calibrate(
 ) -> None:
     """Fit an artifact's probabilities to your own labels of one pair.
 
+    \b
+    Example:
+      domicile classifier calibrate labels.jsonl --pair small:large --output models/own.bin
+
     Exit codes: 0 written, 1 too few labels or rows that can't be used, 2 usage.
-    """
+    """  # noqa: D301
     from classifiers.difficulty import commands
 
     version, figures = commands.calibrate(files, pair, output, model or commands.SHIPPED, name)

@@ -26,7 +26,7 @@ def command() -> None:
 @click.option("--tenant", required=True, help="The tenant it belongs to.")
 @click.option("--app", default=None, help="The app that uses it.")
 @click.option("--role", type=click.Choice(["application", "auditor", "operator"]),
-              default="application", show_default=True)  # fmt: skip
+              default="application", show_default=True, help="What it may do.")  # fmt: skip
 @click.option("--view-from", "view_from", metavar="BOUNDARY",
               help="Where an auditor sits, as `DE`; without it there are only counts.")  # fmt: skip
 @click.option("--days", type=click.IntRange(1, 3650), default=None, help="Valid for so many days.")
@@ -47,6 +47,8 @@ def new(
     Examples:
       domicile keys new --id crm-1 --tenant clinic
       domicile keys new --id audit-1 --tenant "*" --role auditor --view-from DE
+
+    Exit codes: 0 made, 2 usage.
     """  # noqa: D301
     from router.auth import new_key
 

@@ -23,8 +23,13 @@ def command(config: str | None, workers: int | None) -> None:
 
     With several workers each writes a region log of its own, and the admin listener shows all.
 
+    \b
+    Examples:
+      domicile serve
+      domicile serve --config /etc/domicile/domicile.yaml --workers 4
+
     Exit codes: 0 stopped, 1 it could not start.
-    """
+    """  # noqa: D301
     import uvloop
 
     from router.config import find

@@ -28,8 +28,13 @@ _TABLES = ("endpoints", "bursts", "workers")
 def command(config: str | None, admin: str | None, as_json: bool) -> None:
     """Show a running router's versions, log and endpoints.
 
+    \b
+    Examples:
+      domicile status
+      domicile status --admin http://127.0.0.1:9090 --json
+
     Exit codes: 0 shown, 1 it doesn't answer.
-    """
+    """  # noqa: D301
     from router.config import ConfigError, find, load
 
     if admin is None:
