@@ -88,11 +88,17 @@ class Intake:
 
     def take(self, *, publish: bool) -> Batch:
         """Everything waiting, for the writer. A segment that is full or old ends with it."""
-        batch = Batch(self._lines, self._start, publish)
+        alone = self._start is None and not publish and self._alone()
+        batch = Batch(self._lines, self._start, publish, alone)
         self._lines, self._start, self.waiting_bytes = [], None, 0
         if self._bytes >= self._limit or self.newest - self._since >= self._longest:
             self._begin()
         return batch
+
+    def _alone(self) -> bool:
+        """Whether no decision is open but one that is still to be written."""
+        first = self._next - len(self._lines)
+        return len(self.open) < 2 and all(index >= first for index in self.open.values())
 
     def _admit(self, kind: Kind, snapshot: object) -> None:
         if kind == "decision" and snapshot is not None and not self._stored(str(snapshot)):

@@ -4,9 +4,9 @@
 commit); the proof of that is the type: only this module makes a `Committed`. The write path and
 its crash points are in `writer.py`.
 
-One plain thread writes. The event loop alone fills and swaps buffers, so a waiter can never be
-told about an entry that was not in the batch just written. Any write error fails everyone who
-waits, and the log for good: the process restarts and recovers.
+One plain thread writes, or the loop itself where that is quicker (`writing.py`). The event loop
+alone fills and swaps buffers, so a waiter can never be told about an entry that was not in the
+batch just written. A write error fails all who wait, and the log for good.
 
 An entry nobody waits for, as an outcome, begins no batch: it goes with the next that somebody waits
 for, or alone after `PATIENCE`. Else the next request would wait for two syncs, not for one.
@@ -361,10 +361,9 @@ class AuditLog:
         if not self._intake.waiting_bytes or self._failure:
             return
         waiters, self._waiters = self._waiters, []
-        batch = self._intake.take(publish=self._publish)
-        self._publish = False
-        self._busy_since = self._clock()
-        self._writing.put(batch, self._signing.signer, waiters)
+        batch, self._publish = self._intake.take(publish=self._publish), False
+        idle, self._busy_since = self._busy_since is None, self._clock()
+        self._writing.put(batch, self._signing.signer, waiters, idle=idle)
 
     def _overdue(self) -> None:
         """The timer of what nobody waits for. One for many: it looks again when it is early."""

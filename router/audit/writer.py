@@ -41,11 +41,15 @@ from router.audit.tree import Frontier, leaf_hash
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Lines in order. `start` opens a new segment before them; its line comes first."""
+    """Lines in order. `start` opens a new segment before them; its line comes first.
+
+    `alone`: no decision is open but one among the lines, and they take no more than one sync.
+    """
 
     lines: Sequence[bytes]
     start: SegmentStart | None = None
     publish: bool = False
+    alone: bool = False
 
 
 @dataclass(frozen=True, slots=True)

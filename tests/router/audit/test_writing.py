@@ -1,10 +1,17 @@
-"""Which entries share a batch, and so a sync."""
+"""Which entries share a batch, and so a sync; and which thread writes it."""
 
 import asyncio
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 
+import pytest
+
+from router.audit import writing
 from router.audit.commands import run_show
-from router.audit.log import PATIENCE
+from router.audit.entry import Entry
+from router.audit.errors import LogUnavailable
+from router.audit.log import PATIENCE, AuditLog
 from tests.router.audit.faultydisk import FaultyDisk
 from tests.router.audit.logbox import LogBox
 
@@ -74,3 +81,108 @@ async def test_what_is_noted_last_is_there_after_a_close(box: LogBox) -> None:
     await log.close()
     kinds = [shown.kind for shown in run_show(box.folder)]
     assert kinds[-3:] == ["decision", "outcome", "administration"]
+
+
+class Threads:
+    """Which threads synced; `fault` may raise in them."""
+
+    def __init__(self) -> None:
+        self.seen: list[str] = []
+        self.fault = False
+        self.disk = FaultyDisk(fault=self._before)
+
+    def _before(self, name: str, _number: int) -> None:
+        if name == "sync":
+            self.seen.append(threading.current_thread().name)
+            if self.fault:
+                raise OSError("broken")
+
+    @contextmanager
+    def told(self) -> Iterator[list[str]]:
+        """Those that sync meanwhile."""
+        self.seen.clear()
+        found: list[str] = []
+        yield found
+        found += self.seen
+
+
+async def one(log: AuditLog, box: LogBox, count: int = 1) -> None:
+    for _ in range(count):
+        entry = box.decision()
+        await log.commit(entry, None)
+        log.note(box.outcome(entry.id))
+
+
+@pytest.fixture
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However busy this machine is."""
+    monkeypatch.setattr(writing, "QUICK", 60.0)
+
+
+@pytest.mark.usefixtures("quick")
+async def test_on_a_quick_disk_the_loop_writes_for_a_request_that_is_alone(box: LogBox) -> None:
+    threads, here = Threads(), threading.current_thread().name
+    log = await box.open(disk=threads.disk)
+    with threads.told() as first:
+        await one(log, box, writing.ENOUGH // 2)
+    assert here not in first
+    await one(log, box, writing.ENOUGH)
+    with threads.told() as then:
+        await one(log, box, 5)
+    assert set(then) == {here}
+    await log.close()
+    written = [shown.kind for shown in run_show(box.folder)]
+    assert written.count("decision") == written.count("outcome") == 3 * writing.ENOUGH // 2 + 5
+
+
+@pytest.mark.usefixtures("quick")
+async def test_while_an_answer_is_under_way_the_thread_writes(box: LogBox) -> None:
+    threads, here = Threads(), threading.current_thread().name
+    log = await box.open(disk=threads.disk)
+    await one(log, box, 2 * writing.ENOUGH)
+    await log.commit(box.decision("long"), None)
+    with threads.told() as meanwhile:
+        await one(log, box, 5)
+        await asyncio.gather(*(one(log, box) for _ in range(5)))
+        await log.record(Entry("administration", "", box.clock.now, {"event": "seen"}))
+        await asyncio.sleep(3 * PATIENCE)  # the last outcome goes by itself
+    assert len(meanwhile) > 6
+    assert here not in meanwhile
+    log.note(box.outcome("long"))
+    with threads.told() as after:
+        await one(log, box, 5)
+    assert set(after) == {here}
+    await log.close()
+
+
+async def test_one_slow_write_gives_everything_to_the_thread(
+    box: LogBox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    threads, here = Threads(), threading.current_thread().name
+    monkeypatch.setattr(writing, "QUICK", 60.0)
+    log = await box.open(disk=threads.disk)
+    await one(log, box, 2 * writing.ENOUGH)
+    monkeypatch.setattr(writing, "QUICK", 0.0)
+    with threads.told() as slow:
+        await one(log, box, 5)
+    assert slow[0] == here
+    assert here not in slow[1:]
+    monkeypatch.setattr(writing, "QUICK", 60.0)
+    with threads.told() as again:
+        await one(log, box, writing.ENOUGH // 2)
+    assert here not in again
+    await log.close()
+
+
+@pytest.mark.usefixtures("quick")
+async def test_what_the_loop_can_not_write_is_told_as_what_the_thread_can_not(box: LogBox) -> None:
+    threads = Threads()
+    log = await box.open(disk=threads.disk)
+    await one(log, box, 2 * writing.ENOUGH)
+    threads.fault = True
+    with pytest.raises(LogUnavailable, match="broken"):
+        await log.commit(box.decision(), None)
+    assert log.health.for_good
+    with pytest.raises(LogUnavailable):
+        await log.commit(box.decision(), None)
+    await log.close()
