@@ -22,7 +22,8 @@ def first_line(name: str) -> str:
 
 def main(arguments: list[str]) -> int:
     """Run one, or list them."""
-    if not arguments:
+    if not arguments or arguments[0] in ("-h", "--help"):
+        print("usage: python -m bench NAME [ARGUMENT...]; NAME --help tells of one\n")
         for name in names():
             print(f"{name:12} {first_line(name)}")
         return 0

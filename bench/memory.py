@@ -50,7 +50,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--json", type=Path, help="write the samples there too")
     given = parser.parse_args(arguments)
     core, load_core = given.cores.split(",")
-    settings = Settings(1, given.seconds, given.connections, 0, core, load_core, given.port)
+    settings = Settings(1, given.seconds, given.connections, core, load_core, given.port)
     with tempfile.TemporaryDirectory(prefix="bench-") as name:
         folder = Path(name)
         with (folder / "log.txt").open("ab") as log:

@@ -24,6 +24,9 @@ QUIET = {
 }  # fmt: skip
 
 
+IN_MEMORY = "/dev/shm/domicile-bench"
+
+
 @dataclass(frozen=True, slots=True)
 class Peer:
     """A gateway. In `words`, `files`, `headers` stand `{port}`, `{up}`, `{work}`, `{other}`."""
@@ -72,8 +75,8 @@ class Peer:
 def ours() -> list[Peer]:
     """This router: as it is used, with its parts taken out one by one, and with cold memories.
 
-    Parts are taken out by configuration only: no rule, one endpoint. Keys, log and records have
-    no switch.
+    Parts are taken out by configuration only: no rule, one endpoint, no grading, a log on a file
+    system in memory, where a sync costs nothing. Keys, log, receipts and metrics have no switch.
     """
     command = ("-m", "router.cli.main", "serve", "--config", "{work}/domicile.yaml")
     words: tuple[str, ...] = (sys.executable, *command)
@@ -94,6 +97,9 @@ def ours() -> list[Peer]:
         one("domicile with 2 workers", world.Shape(workers=2)),
         one("domicile without rules", world.Shape(rules=0)),
         one("domicile with one endpoint", world.Shape(endpoints=1)),
+        one("domicile without grading", world.Shape(graded=False)),
+        one("domicile with patterns too", world.Shape(patterns=True)),
+        one("domicile with its log in memory", world.Shape(log=IN_MEMORY)),
         one("domicile with 200 tenants and 997 bodies", world.Shape(tenants=200), 997, 100),
     ]
 

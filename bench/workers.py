@@ -30,7 +30,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--port", type=int, default=19400)
     given = parser.parse_args(arguments)
     core, load_core = given.cores.split(",")
-    settings = Settings(given.rounds, given.seconds, given.connections, 0, core, load_core,
+    settings = Settings(given.rounds, given.seconds, given.connections, core, load_core,
                         given.port)  # fmt: skip
     with tempfile.TemporaryDirectory(prefix="bench-") as name:
         folder = Path(name)

@@ -1,4 +1,8 @@
-"""The configuration under measurement: 100 rules, eight endpoints in three regions, N tenants."""
+"""The configuration under measurement: 100 rules, eight endpoints in three regions, N tenants.
+
+Two endpoints more are a small tier, so that every prompt is graded (`observe`: scored, logged and
+counted, and served by the eight).
+"""
 
 from __future__ import annotations
 
@@ -23,6 +27,9 @@ class Shape:
     endpoints: int = ENDPOINTS
     tenants: int = 1
     workers: int = 1
+    graded: bool = True
+    patterns: bool = False
+    log: str = "log"
 
 
 def key(tenant: int) -> str:
@@ -40,25 +47,25 @@ def write(folder: Path, shape: Shape, port: int, upstream: str) -> Path:
     if not (folder / "log.key").exists():
         create_signing_key(folder / "log.key")
     whole = folder / "domicile.yaml"
-    _dump(whole, _router(port, shape.workers))
+    _dump(whole, _router(port, shape))
     return whole
 
 
-def _router(port: int, workers: int) -> dict[str, object]:
+def _router(port: int, shape: Shape) -> dict[str, object]:
     router: dict[str, object] = {
         "id": "bench-1",
         "region": "self:fra1",
         "listen": f"127.0.0.1:{port}",
         "admin": f"127.0.0.1:{port + 1}",
     }
-    if workers > 1:
-        router["workers"] = workers
+    if shape.workers > 1:
+        router["workers"] = shape.workers
     return {
         "version": 1,
         "router": router,
         "keys": {"file": "keys.yaml"},
         "policies": {"baseline": ["baseline/*.yaml"], "rules": ["rules/*.yaml"]},
-        "log": {"dir": "log", "signing_key": "file:log.key"},
+        "log": {"dir": shape.log, "signing_key": "file:log.key"},
     }
 
 
@@ -66,24 +73,33 @@ def _baseline(shape: Shape, upstream: str) -> dict[str, object]:
     projects = [f"p{n}" for n in range(max(1, shape.rules))]
     classes = {"values": ["public", "internal", "health"], "default": "internal"}
     names = [f"e{n}" for n in range(shape.endpoints)]
+    small = [f"s{n}" for n in range(2 if shape.graded else 0)]
+    attributes: dict[str, object] = {
+        "project": {"values": projects, "default": projects[0]},
+        "data_class": classes,
+    }
+    if shape.patterns:
+        values = ["none", "health", "email"]
+        attributes["contains"] = {
+            "values": values, "default": "none", "from": ["classifier:patterns"],
+        }  # fmt: skip
     return {
         "version": 1,
         "regions": {name: {"country": country} for name, country in REGIONS.items()},
         "tenants": {
-            f"t{n}": {"grant": {"process": "EU", "retain": "EU"}, "models": [MODEL]}
+            f"t{n}": {"grant": {"process": "EU + US", "retain": "EU + US"}, "models": [MODEL]}
             for n in range(shape.tenants)
         },
-        "models": {MODEL: {"grade": "observe", "tiers": _tiers(names)}},
-        "endpoints": {name: _endpoint(n, upstream) for n, name in enumerate(names)},
-        "attributes": {
-            "project": {"values": projects, "default": projects[0]},
-            "data_class": classes,
-        },
+        "models": {MODEL: _model(small, names)},
+        "endpoints": {name: _endpoint(n, upstream) for n, name in enumerate([*names, *small])},
+        "attributes": attributes,
     }
 
 
-def _tiers(names: list[str]) -> dict[str, list[str]]:
-    return {"large": names}
+def _model(small: list[str], large: list[str]) -> dict[str, object]:
+    if not small:
+        return {"grade": "off", "tiers": {"large": large}}
+    return {"grade": "observe", "tiers": {"small": small, "large": large}}
 
 
 def _endpoint(number: int, upstream: str) -> dict[str, object]:
