@@ -34,13 +34,11 @@ def user_of(admitted: Admitted) -> str | None:
 
 
 def graded_body(verdict: Verdict) -> dict[str, Json]:
-    """What the classifier said; in the log a score is a whole number of thousandths."""
+    """What the classifier said, without the score, which each request has of its own."""
     shown: dict[str, Json] = {
         "by": verdict.by, "tier": verdict.tier.label, "reason": verdict.reason,
         "used": verdict.used,
     }  # fmt: skip
-    if verdict.score is not None:
-        shown["score"] = verdict.score
     if verdict.cut:
         shown["cut"] = True
     return shown

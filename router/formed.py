@@ -7,8 +7,9 @@ Only what differs between requests is filled in: digests, numbers, and values th
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
-from router.audit.entry import Interned, Kind
+from router.audit.entry import Interned, Joined, Kind
 from router.audit.form import INTERNED, NUMBER, TEXT, Filled, Form, Quoted
 
 
@@ -17,7 +18,7 @@ class Formed:
 
     def __init__(self, bound: int) -> None:
         self._bound = bound
-        self._forms: dict[object, tuple[Interned, Form]] = {}
+        self._forms: dict[object, tuple[object, Form]] = {}
 
     def decision(
         self,
@@ -25,17 +26,31 @@ class Formed:
         content: Quoted,
         plan: Interned,
         user: Quoted | None = None,
+        graded: Interned | None = None,
+        score: int | None = None,
     ) -> Filled:
-        """A decision that says no more than this."""
-        key = (id(shared), user is None)
+        """A decision that says no more than this.
+
+        Args:
+            graded: what the classifier said, but for the score; `None` where nothing is graded.
+            score: in thousandths, where it gave one.
+        """
+        key = (id(shared), user is None, id(graded), score is None)
         found = self._forms.get(key)
         if found is None:
             body: dict[str, object] = {"content": TEXT, "plan": INTERNED}
             if user is not None:
                 body["user"] = TEXT
-            found = self._made(key, "decision", body, shared)
+            if graded is not None:
+                rest: Any = {"score": TEXT}
+                body["graded"] = graded if score is None else Joined(graded, rest)
+            found = self._made(key, "decision", body, shared, graded)
         # In the order of names, as they stand in the line.
-        return Filled(found[1], (content, plan) if user is None else (content, plan, user))
+        told = (content, plan) if user is None else (content, plan, user)
+        if score is not None:
+            # Not a NUMBER: a score may be below 0.
+            told = (content, Quoted(b"%d" % score), *told[1:])
+        return Filled(found[1], told)
 
     def outcome(
         self,
@@ -73,10 +88,15 @@ class Formed:
         self._forms.clear()
 
     def _made(
-        self, key: object, kind: Kind, body: Mapping[str, object], shared: Interned
-    ) -> tuple[Interned, Form]:
-        """The form under a key that holds the id of what is shared, kept so that it stays so."""
+        self,
+        key: object,
+        kind: Kind,
+        body: Mapping[str, object],
+        shared: Interned,
+        graded: Interned | None = None,
+    ) -> tuple[object, Form]:
+        """The form under a key that holds ids of what is shared, kept so that they stay so."""
         if len(self._forms) >= self._bound:
             self._forms.clear()
-        made = self._forms[key] = (shared, Form(kind, body, shared))
+        made = self._forms[key] = ((shared, graded), Form(kind, body, shared))
         return made

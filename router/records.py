@@ -87,21 +87,26 @@ class Scribe:
                 del self._binding[next(iter(self._binding))]
             self._binding[plan.id] = key
         known = admitted.asked.model in admitted.snapshot.policy.models
-        if graded.verdict is None and known and not halves and not ranked.passed:
-            user = user_of(admitted)
+        if known and not halves and not ranked.passed:
+            user, verdict = user_of(admitted), graded.verdict
             filled = self._formed.decision(
                 shared,
                 written(key.content(plan.id, admitted.raw)),
                 order,
                 None if user is None else written(key.pseudonym(user)),
+                None if verdict is None else self._graded(verdict),
+                None if verdict is None else verdict.score,
             )
             return make_entry("decision", plan.id, at, filled)
         body = self._bound_to(admitted, plan.id, at, key)
         passed: dict[str, Json] = dict.fromkeys(ranked.passed, SPENT)
         rest: dict[str, Json] = {"prefill": {**halves}, "passed": passed}
         body |= {"plan": order, **{name: one for name, one in rest.items() if one}}
-        if graded.verdict is not None:
-            body["graded"] = self._graded(graded.verdict)
+        verdict = graded.verdict
+        if verdict is not None:
+            said = self._graded(verdict)
+            score = verdict.score
+            body["graded"] = said if score is None else Joined(said, {"score": score})
         return Entry("decision", plan.id, at, body, shared)
 
     def attempt(self, plan: Plan, candidacy: Candidacy, number: int, now: float) -> Entry:
@@ -247,12 +252,10 @@ class Scribe:
             who["priority"] = admitted.priority.label
         return who
 
-    def _graded(self, verdict: Verdict) -> Interned | Joined:
-        """What the classifier said: all but the score is one of few values."""
-        shown = graded_body(verdict)
-        score = shown.pop("score", None)
-        shared = self._once(("graded", *shown.items()), shown)
-        return shared if score is None else Joined(shared, {"score": score})
+    def _graded(self, verdict: Verdict) -> Interned:
+        """What the classifier said but for the score: one of few values."""
+        key = ("graded", verdict.by, verdict.tier, verdict.reason, verdict.used, verdict.cut)
+        return self._shared.get(key) or self._once(key, graded_body(verdict))
 
     def _order(self, order: tuple[Candidacy, ...]) -> Ordered:
         """What is said of an order; the same order is mostly the same object."""

@@ -7,13 +7,14 @@ from collections.abc import Mapping
 from hypothesis import given
 from hypothesis import strategies as st
 
-from router.audit.entry import Entry, Interned, Json, Kind, entry_line, stand_in
+from router.audit.entry import Entry, Interned, Joined, Json, Kind, entry_line, stand_in
 from router.audit.form import Filled, Forms, word
 from router.formed import Formed
 
 NONCE = b"A" * 22
 SHARED = [Interned({"who": "a"}), Interned({"who": "b"})]
 PLANS = [Interned(("a", "b")), Interned(("b", "a"))]
+GRADED = [Interned({"by": "prior@1", "tier": "small"}), Interned({"by": "prior@1", "cut": True})]
 NUMBERS = st.integers(0, 1 << 40)
 WORDS = st.text("abcXYZ019_-", min_size=1, max_size=43)
 
@@ -37,12 +38,21 @@ FORMED = Formed(16)
     st.sampled_from(PLANS),
     st.none() | WORDS,
     st.sampled_from(SHARED),
+    st.none() | st.tuples(st.sampled_from(GRADED), st.none() | st.integers(-2000, 2000)),
 )
-def test_a_decisions_line(content: str, plan: Interned, user: str | None, shared: Interned) -> None:
-    said: dict[str, Json] = {"content": content, "plan": plan, "user": user}
+def test_a_decisions_line(
+    content: str,
+    plan: Interned,
+    user: str | None,
+    shared: Interned,
+    verdict: tuple[Interned, int | None] | None,
+) -> None:
+    graded, score = (None, None) if verdict is None else verdict
+    told = graded if graded is None or score is None else Joined(graded, {"score": score})
+    said: dict[str, Json] = {"content": content, "plan": plan, "user": user, "graded": told}
     body = {name: value for name, value in said.items() if value is not None}
     written = None if user is None else word(user)
-    filled = FORMED.decision(shared, word(content), plan, written)
+    filled = FORMED.decision(shared, word(content), plan, written, graded, score)
     same("decision", body, shared, filled)
 
 
