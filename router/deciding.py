@@ -130,4 +130,4 @@ def graded(found: Decided, judge: Judge | None = None) -> Graded:
     if verdict is None:
         return make_graded(found, grade.floor(model, found.decision, asked, None), "highest")
     floor = grade.floor(model, found.decision, asked, verdict.tier)
-    return Graded(found, floor, verdict.by, verdict)
+    return make_graded(found, floor, verdict.by, verdict)

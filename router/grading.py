@@ -22,7 +22,7 @@ from router.audit.entry import Entry, Json
 from router.difficulty import Rated
 from router.metrics import Metrics
 from router.strata import kind_of, script_of
-from router.types import Decided, Verdict
+from router.types import Decided, Verdict, make_verdict
 
 DEADLINE: Final = 0.005
 HANGS: Final = 0.1
@@ -94,7 +94,7 @@ class Graders:
         if milli is not None:
             self._watch(model.name, tenant, "score", milli)
         cut = score is not None and score.cut
-        return Verdict(rated.name, tier, reason, milli, cut, model.substitutable)
+        return make_verdict(rated.name, tier, reason, milli, cut, model.substitutable)
 
     def answered(self, model: str, tenant: str, tokens: int) -> None:
         """Count the length of an answer, in tokens, as the endpoint told it."""
@@ -143,6 +143,8 @@ class Graders:
 
     def _allows(self, decided: Decided, model: Model, tenant: str) -> bool:
         audit, view = self.audit(model), decided.classified.view
+        if audit.calm:
+            return True
         return view is not None and audit.allows_small(tenant, kind_of(view), script_of(view))
 
     def _watch(self, model: str, tenant: str, series: str, value: float) -> None:

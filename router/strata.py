@@ -44,9 +44,10 @@ def kind_of(view: PromptView) -> str:
 
 def script_of(view: PromptView) -> str:
     """One of SCRIPTS: what most letters at the question's beginning belong to."""
+    start = view.question[:_SAMPLE]
+    if start.isascii():
+        return "latin" if any(map(str.isalpha, start)) else "none"
     found = Counter(
-        _NAMES[bisect_right(_STARTS, ord(letter)) - 1]
-        for letter in view.question[:_SAMPLE]
-        if letter.isalpha()
+        _NAMES[bisect_right(_STARTS, ord(letter)) - 1] for letter in start if letter.isalpha()
     )
     return found.most_common(1)[0][0] if found else "none"

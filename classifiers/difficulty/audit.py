@@ -129,13 +129,14 @@ class StandingAudit:
     have an upper bound below the tolerance, or an operator calls `accept`.
     """
 
-    __slots__ = ("_groups", "_hold", "_run", "_tolerance")
+    __slots__ = ("_alarms", "_groups", "_hold", "_run", "_tolerance")
 
     def __init__(self, tolerance: float, run: float = RUN, hold: float = HOLD) -> None:
         if not 0.0 <= tolerance < 1.0:
             raise ValueError(f"tolerance `{tolerance}` must be at least 0 and below 1")
         self._tolerance, self._run, self._hold = tolerance, run, hold
         self._groups: dict[str, _Group] = {}
+        self._alarms: set[str] = set()
 
     def observe(self, shadow: Shadow, now: float) -> tuple[Event, ...]:
         """Count one request of the lane; the changes of state it caused."""
@@ -150,6 +151,11 @@ class StandingAudit:
             return ()
         return (self._alarm(name, group, f"drift:{reason}", now),)
 
+    @property
+    def calm(self) -> bool:
+        """True while no group is under alarm, so that every request may be answered by small."""
+        return not self._alarms
+
     def allows_small(self, tenant: str, kind: str, language: str) -> bool:
         """False while any group of the request is under alarm."""
         groups = Shadow(tenant, kind, language, "small", 0.0, 0.0).groups()
@@ -159,8 +165,7 @@ class StandingAudit:
         """An operator ends an alarm and the group starts anew; False if there was none."""
         if not self._alarmed(group):
             return False
-        self._groups[group].alarmed_at = None
-        self._groups[group].restart()
+        self._end(group, self._groups[group])
         return True
 
     def estimates(self) -> Iterable[tuple[str, Estimate]]:
@@ -182,19 +187,23 @@ class StandingAudit:
         rested = now - group.alarmed_at >= self._hold and group.n >= LEAST
         if not rested or estimate.high > self._tolerance:
             return None
-        group.alarmed_at = None
-        group.restart()
+        self._end(name, group)
         return Event(name, "recovered", "bound holds again", now, estimate)
 
     def _alarm(self, name: str, group: _Group, reason: str, now: float) -> Event:
         event = Event(name, "alarm", reason, now, group.estimate())
         group.alarmed_at = now
+        self._alarms.add(name)
         group.restart()
         return event
 
+    def _end(self, name: str, group: _Group) -> None:
+        group.alarmed_at = None
+        self._alarms.discard(name)
+        group.restart()
+
     def _alarmed(self, name: str) -> bool:
-        group = self._groups.get(name)
-        return group is not None and group.alarmed_at is not None
+        return name in self._alarms
 
     def _group(self, name: str) -> _Group | None:
         # Names come from few declared classes and languages; the bound is for mistakes.
