@@ -12,6 +12,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from tests.e2e.parts import Parts
+from tests.redis_cluster import cluster  # noqa: F401 - a fixture for all
 
 ROOT = Path(__file__).resolve().parent.parent
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import math
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import cast
 from router.config import Config, ConfigError, StateSection
 from router.secrets import resolve
 from router.state.answers import Answers, MemoryAnswers, NoAnswers
+from router.state.client import Ready
 from router.state.ledger import Ledger
 from router.state.memory import MemoryLedger
 from router.state.shared import LEASE, Scripts, SharedLedger
@@ -99,7 +101,7 @@ def open_answers(
 def _redis(state: StateSection, environment: Mapping[str, str], base: Path) -> Scripts:
     url = resolve(state.redis, environment, base).decode("utf-8", "replace")
     try:
-        return to_redis(url)
+        return ready(to_redis(url))
     except ValueError:
         raise ConfigError(
             "`state.redis` leads to no redis:// or rediss:// URL with options that exist, nor to a "
@@ -116,6 +118,24 @@ def to_redis(url: str) -> Scripts:
         return _client(url)
     except (TypeError, RedisError, RedisClusterException) as error:  # as an option that is none
         raise ValueError("no URL of a Redis") from error
+
+
+def ready(client: Scripts) -> Ready:
+    """A client that connects apart from the calls that wait for it."""
+    from redis.asyncio import Redis, RedisCluster
+
+    known = cast("Redis | RedisCluster", client)
+
+    async def connect() -> None:
+        if isinstance(known, RedisCluster):
+            await known.initialize()
+            asked = [node.execute_command("PING") for node in known.get_primaries()]
+            # One that is away keeps nobody from the others.
+            await asyncio.gather(*asked, return_exceptions=True)
+        else:
+            await known.ping()
+
+    return Ready(client, connect)
 
 
 def _client(url: str) -> Scripts:
