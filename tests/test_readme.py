@@ -102,3 +102,17 @@ def test_the_first_lines_are_a_sentence_and_two_commands() -> None:
         ["./run", "demo"],
         ["./run", "test"],
     ]
+
+
+def test_every_number_that_was_measured_stands_where_the_table_says() -> None:
+    rows = re.findall(r"^\| [^|]+ \| ([^|]+) \| \[[^\]]+\]\(([^)]+)\) \|$", README, re.MULTILINE)
+    found = [(number, page) for told, page in rows for number in re.findall(r"\d[\d,.]*\d", told)]
+    assert len(found) >= 6
+    for number, page in found:
+        assert re.search(rf"(?<![\d,.]){number}(?![\d,.]\d)", (ROOT / page).read_text()), number
+
+
+def test_every_page_is_in_the_list_of_pages() -> None:
+    listed = (ROOT / "docs" / "README.md").read_text()
+    pages = {page.name for page in (ROOT / "docs").glob("*.md")} - {"README.md"}
+    assert [name for name in sorted(pages) if f"]({name})" not in listed] == []
