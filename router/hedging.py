@@ -18,7 +18,6 @@ from typing import Final, TypeVar
 
 from policies.model import Hedge
 from regions.model import Endpoint
-from router.errors import RequestError
 from router.retrying import RetryBudget, is_harmless
 from router.selection import is_open
 from router.silence import Silence
@@ -131,15 +130,14 @@ async def race(
 async def _winner(tasks: list[asyncio.Task[T | None]]) -> T | None:
     one = tasks[0]
     pending = set(tasks)
-    failed: RequestError | None = None
+    failed: BaseException | None = None
     while pending:
         done, pending = await asyncio.wait(pending, return_when=asyncio.FIRST_COMPLETED)
         for task in sorted(done, key=tasks.index):
             error = task.exception()
             if error is not None and task is one:
                 raise error
-            if isinstance(error, RequestError):
-                failed = error
+            failed = error or failed
             found = None if error is not None else task.result()
             if found is not None:
                 tasks.remove(task)

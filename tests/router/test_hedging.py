@@ -384,6 +384,8 @@ async def test_a_race_has_one_winner_and_the_other_is_lost() -> None:
     assert await race(gives(None, 0.02), 0.01, lambda: gives("b", 0.03), lost.append) == "b"
     assert await race(gives(None, 0.02), 0.01, lambda: None, lost.append) is None
     assert lost == []
+    with pytest.raises(TimeoutError):  # whatever it is: what nobody hears of is never mended
+        await race(gives(None, 0.02), 0, lambda: asyncio.wait_for(gives("b"), 0), lost.append)
     gate = asyncio.Event()
 
     async def together(value: str) -> str | None:
