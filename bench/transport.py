@@ -96,8 +96,8 @@ class Sink(Prompt):
     def here(self, limit: int) -> bytes | None:
         return None
 
-    def begin(self, status: int, head: Lines) -> None:
-        return
+    def begin(self, status: int, head: Lines, first: bytes) -> bool:
+        return True
 
     def answer(self, status: int, head: Lines, body: bytes) -> bool:
         return True

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from math import inf
-from typing import Final
+from typing import ClassVar, Final
 
 import httptools
 from uvicorn._types import ASGI3Application
@@ -46,13 +46,12 @@ class DirectExchange(Prompt):
         self.old = old
         self.keep_alive = keep_alive
         self.more_body = True
-        self.response_started = self.response_complete = False
+        self.response_started = self.response_complete = self.gone = False
         self._door = door
         self._route = route
         self._parts: list[bytes] = []
         self._size = 0
         self._chunked = False
-        self.gone = False
         self._expects = expects
         self._waiter: asyncio.Future[None] | None = None
         self._callback: Callable[[], None] | None = None
@@ -175,20 +174,22 @@ class DirectExchange(Prompt):
         checked, named, last = lines(headers), dict(headers), b"" if self.keep_alive else _CLOSE
         if named.get(b"connection", b"").lower() == b"close":
             self.keep_alive, last = False, b""
-        self._start(status, checked, last, b"content-length" in named)
+        self._start(status, checked, last, b"content-length" in named, b"")
 
-    def begin(self, status: int, head: Lines) -> None:
+    def begin(self, status: int, head: Lines, first: bytes) -> bool:
         """See `Prompt`."""
-        self._start(status, head, b"" if self.keep_alive else _CLOSE, sized=False)
+        self._start(status, head, b"" if self.keep_alive else _CLOSE, sized=False, first=first)
+        return not self._door.flow.write_paused
 
-    def _start(self, status: int, head: Lines, last: bytes, sized: bool) -> None:
+    def _start(self, status: int, head: Lines, last: bytes, sized: bool, first: bytes) -> None:
         self.response_started = True
         if self.gone:
             return
         door = self._door
         self._chunked = not (sized or self.old or status in _BODYLESS)  # HTTP/1.0 has none
         end = b"transfer-encoding: chunked\r\n\r\n" if self._chunked else b"\r\n"
-        door.transport.write(STATUS_LINE[status] + door.constant() + head + last + end)
+        shown = STATUS_LINE[status] + door.constant() + head + last + end
+        door.transport.write(shown + self._framed(first))
 
     def answer(self, status: int, head: Lines, body: bytes) -> bool:
         """See `Prompt`."""
@@ -211,9 +212,12 @@ class DirectExchange(Prompt):
         """See `Prompt`."""
         if not data or self.gone:
             return True
-        door = self._door
-        door.transport.write(b"%x\r\n%b\r\n" % (len(data), data) if self._chunked else data)
-        return not door.flow.write_paused
+        self._door.transport.write(self._framed(data))
+        return not self._door.flow.write_paused
+
+    def _framed(self, data: bytes) -> bytes:
+        """Bytes of the body, as they go out."""
+        return b"%x\r\n%b\r\n" % (len(data), data) if data and self._chunked else data
 
     async def drained(self) -> None:
         """See `Prompt`."""
@@ -224,14 +228,10 @@ class DirectExchange(Prompt):
         """See `Exchange`."""
         if self.gone:
             return
-        if self._chunked:
-            last = b"%x\r\n%b\r\n0\r\n\r\n" % (len(data), data) if data else b"0\r\n\r\n"
+        if last := self._framed(data) + (b"0\r\n\r\n" if self._chunked else b""):
             self._door.transport.write(last)
-        elif data:
-            self._door.transport.write(data)
         self._complete()
-        if self._door.flow.write_paused:
-            await self._door.flow.drain()
+        await self.drained()
 
     def _complete(self) -> None:
         self.response_complete = True
@@ -246,17 +246,17 @@ class Direct(Recalling):
 
     inference: Inference
     _idle_since = 0.0
-    _named: object = None
-    _constant = b""
+    _constant: ClassVar[tuple[object, bytes]] = (None, b"")
     _route: Route
 
     def constant(self) -> bytes:
         """The header lines of every answer: uvicorn makes them anew each second, for the date."""
         named = self.server_state.default_headers
-        if named is not self._named:
-            self._named = named
-            self._constant = b"".join([b"%b: %b\r\n" % pair for pair in named])
-        return self._constant
+        known, written = self._constant
+        if named is not known:
+            written = b"".join([b"%b: %b\r\n" % pair for pair in named])
+            Direct._constant = named, written  # for all connections: most have one stream
+        return written
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """A client is there; it has as long for its first request's head as for a later one's."""

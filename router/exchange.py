@@ -146,8 +146,9 @@ class Prompt:
         """The body, where it is here already in one piece; else `None`, and see `Exchange.body`."""
         raise NotImplementedError
 
-    def begin(self, status: int, head: Lines) -> None:
-        """Send the head of an answer whose length is not known; as `Exchange.start`."""
+    def begin(self, status: int, head: Lines, first: bytes) -> bool:
+        """Send the head of an answer whose length is not known, and the first bytes of its body
+        with it; as `Exchange.start`, and as `put`."""
         raise NotImplementedError
 
     def answer(self, status: int, head: Lines, body: bytes) -> bool:

@@ -88,9 +88,12 @@ def _error(reason: str) -> dict[str, object]:
 
 
 class _Tally:
-    """What the frames said so far. Ends at the first error or the last frame."""
+    """What the frames said so far. Ends at the first error or the last frame.
 
-    __slots__ = ("done", "error", "events", "finish", "sent", "usage")
+    `last` are the last bytes of a good end, where they are kept to go out with the answer's own.
+    """
+
+    __slots__ = ("done", "error", "events", "finish", "last", "sent", "usage")
 
     def __init__(self) -> None:
         self.done = False
@@ -98,6 +101,7 @@ class _Tally:
         self.events = 0
         self.finish = 0
         self.sent = 0
+        self.last = b""
         self.usage: Mapping[str, object] | None = None
 
     def take(self, frames: list[Frame] | tuple[Frame, ...]) -> bytes:
@@ -141,7 +145,7 @@ async def relay(
         async with asyncio.timeout_at(pace.deadline + _GRACE):
             failure = await _run(exchange, opened, headers, pace, clock, tally, answers)
             if not exchange.gone:
-                await exchange.end(error_event(failure) if failure is not None else b"")
+                await exchange.end(error_event(failure) if failure is not None else tally.last)
             await _linger(opened, clock, failure)
     except TimeoutError:
         failure = "client_stalled"
@@ -161,11 +165,13 @@ async def _run(
     answers: int,
 ) -> str | None:
     """The stream itself; why it is incomplete, or None."""
+    first = tally.take(opened.held)
     if isinstance(exchange, Prompt):
-        exchange.begin(opened.status, headers)
+        if not exchange.begin(opened.status, headers, first):
+            await exchange.drained()
     else:
         await exchange.start(opened.status, headers.pairs())
-    await exchange.write(tally.take(opened.held))
+        await exchange.write(first)
     try:
         if isinstance(exchange, Prompt) and isinstance(opened.response, Pushing):
             await _pushed(exchange, exchange, opened, opened.response, pace, clock, tally)
@@ -215,8 +221,11 @@ async def _pushed(
             tally.sent += len(same)
             return put(same)
         out = tally.take(feed(data))
+        if tally.done:
+            tally.last = out
+            return False
         more = put(out) if out else True
-        return more and not (tally.done or tally.error or exchange.gone)
+        return more and not (tally.error or exchange.gone)
 
     while not (tally.done or tally.error or exchange.gone):
         if await response.push(take, pace.idle, clock):

@@ -84,6 +84,7 @@ def listener(app: Asgi, inference: Inference | None = None) -> Listener:
         ws="none",
         lifespan="off",
         log_config=None,
+        log_level="warning",  # else each connection is told twice to a log that drops it
         access_log=False,
         server_header=False,
         date_header=True,

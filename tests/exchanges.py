@@ -75,8 +75,9 @@ class PromptExchange(FakeExchange, Prompt):
     def here(self, limit: int) -> bytes | None:
         return None
 
-    def begin(self, status: int, head: Lines) -> None:
+    def begin(self, status: int, head: Lines, first: bytes) -> bool:
         self.started, self.status, self.headers = True, status, head.pairs()
+        return self.put(first)
 
     def answer(self, status: int, head: Lines, body: bytes) -> bool:
         self.started, self.status = True, status

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import select
 import socket
 from collections.abc import Callable
 from typing import cast
@@ -41,7 +42,8 @@ class Connection(asyncio.Protocol):
     ) -> None:
         self.idle_since = 0.0
         self.keep_alive_for = float("inf")
-        self._sock = sock
+        self._readable = select.poll()
+        self._readable.register(sock, select.POLLIN)
         self._on_free = on_free
         self._on_lost = on_lost
         self._head_limit = head_limit
@@ -82,14 +84,8 @@ class Connection(asyncio.Protocol):
         """Whether a request can be written. Looks for a close that the loop has not seen yet."""
         if self._lost or self._poisoned or self._transport.is_closing():
             return False
-        try:
-            # Both an end (b"") and unasked-for bytes make an idle connection unusable.
-            self._sock.recv(1, socket.MSG_PEEK)
-        except (BlockingIOError, InterruptedError):
-            return True
-        except OSError:
-            return False
-        return False
+        # Both an end and unasked-for bytes make an idle connection unusable.
+        return not self._readable.poll(0)
 
     def close(self) -> None:
         """Close an idle connection."""

@@ -184,12 +184,18 @@ async def test_a_head_that_was_made_before_goes_out_as_its_headers_would() -> No
     async def begun(exchange: Exchange) -> None:
         assert isinstance(exchange, Prompt)
         await exchange.body(1000)
-        exchange.begin(200, lines(headers))
+        assert exchange.begin(200, lines(headers), b"")
         assert exchange.started
         await exchange.end(b"one")
 
+    async def begun_with_content(exchange: Exchange) -> None:
+        assert isinstance(exchange, Prompt)
+        await exchange.body(1000)
+        assert exchange.begin(200, lines(headers), b"one")
+        await exchange.end()
+
     found = []
-    for route in (started, begun):
+    for route in (started, begun, begun_with_content):
         async with serving(route, "direct") as port:
             kept = await talk(port, HEAD + b"content-length: 0\r\n\r\n")
             closing = HEAD + b"connection: close\r\ncontent-length: 0\r\n\r\n"
@@ -197,7 +203,7 @@ async def test_a_head_that_was_made_before_goes_out_as_its_headers_would() -> No
         assert (b"connection: close" in kept, b"connection: close" in closed) == (False, True)
         assert b"transfer-encoding: chunked" in kept
         found.append([re.sub(rb"date: [^\r]*", b"", one) for one in (kept, closed)])
-    assert found[0] == found[1]
+    assert found[0] == found[1] == found[2]
 
 
 async def test_a_client_that_leaves_before_the_answer(kind: str) -> None:
