@@ -133,7 +133,7 @@ def ended(
     ]
     results = {one.result for one in failures}
     message = f"no endpoint inside {_whose(plan)} answered; {len(attempts)} attempts failed"
-    if not attempts and vetoed:
+    if vetoed and not failures:
         message = "every endpoint inside the boundary is vetoed right now"
         error = RequestError("no_endpoint_available", message, reasons=reasons, retry_after=10.0)
     elif results == {SPENT}:

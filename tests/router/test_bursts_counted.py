@@ -140,6 +140,24 @@ async def test_a_veto_that_comes_while_it_is_taken_sends_nothing(tmp_path: Path)
         assert (world.transport.at("fra1"), spent(world, "fra")) == (0, 0)
 
 
+async def test_where_one_is_vetoed_and_the_other_has_spent_it_both_are_told(tmp_path: Path) -> None:
+    """It comes back with the budget: not everything is vetoed."""
+    async with built(tmp_path, well, files(fra=TOKENS)) as world:
+        gate = world.router.live.bursts.spending = Gate()
+        asking = asyncio.create_task(world.ask())
+        await gate.asked.wait()
+        world.router.live.vetoes.put("quarantine", Vetoes(endpoints={"par": "quarantine: x"}))
+        (budget,) = budgets(world.router.live.snapshot.policy.endpoints["fra"])
+        gate.book([Claim(budget, 1000)], [0])
+        gate.opened.set()
+        done = await asking
+        assert (done.status, done.code) == (503, "burst_spent")
+        assert json.loads(done.written)["error"]["reasons"][:2] == [
+            {"endpoint": "par", "vetoed": "quarantine"},
+            {"endpoint": "fra", "excluded": ["burst_spent"]},
+        ]
+
+
 async def test_a_client_that_leaves_while_it_is_taken_costs_nothing(tmp_path: Path) -> None:
     async with built(tmp_path, well, files(fra=TOKENS)) as world:
         gate = world.router.live.bursts.spending = Gate()
