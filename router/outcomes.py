@@ -138,6 +138,7 @@ def ended(
         error = RequestError("no_endpoint_available", message, reasons=reasons, retry_after=10.0)
     elif results == {SPENT}:
         error = burst_refusal(spent)
+        error.reasons = tuple(reasons)
     elif results == {Kind.MISSING.value}:
         message = f"the model is not available inside {_whose(plan)}; {_advice(plan, attempts)}"
         error = RequestError("model_not_available", message, reasons=reasons)
