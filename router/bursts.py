@@ -70,7 +70,8 @@ def _at_most(endpoint: Endpoint, body: Mapping[str, object], size: int) -> tuple
     output = None if endpoint.burst is None else endpoint.burst.output
     context, count = endpoint.context_tokens, body.get("n")
     said = [value for name in _CAPS if type(value := body.get(name)) is int]
-    longest = [one for one in (output, context, max(said, default=None)) if one is not None]
+    # Whoever asks for more may get it, whatever an answer has to which nobody sets a limit.
+    longest = [one for one in (max(said, default=output), context) if one is not None]
     count = 1 if count is None else count
     if type(count) is not int or count < 1 or not longest:
         return None

@@ -44,7 +44,7 @@ from tests.router.made import candidacy, endpoint
         ({"max_tokens": 10}, 10),
         ({"max_completion_tokens": 10, "max_tokens": None}, 10),
         ({"max_completion_tokens": 10, "max_tokens": 30}, 30),
-        ({"max_tokens": 9000}, 400),
+        ({"max_tokens": 9000}, 9000),
         ({"max_tokens": 10, "n": 3}, 30),
         ({"n": 3}, 1200),
     ],
@@ -65,6 +65,9 @@ def test_what_nothing_bounds_costs_more_than_any_budget(count: object) -> None:
 def test_a_context_bounds_prompt_and_answer() -> None:
     (tokens,) = claims(limited(Burst(None, (5, HOUR)), context_tokens=4096), {}, 100_000)
     assert tokens.amount == 2 * 4096
+    both = limited(Burst(None, (5, HOUR), output=100), context_tokens=4096)
+    for body, output in (({}, 100), ({"max_tokens": 3000}, 3000), ({"max_tokens": 9000}, 4096)):
+        assert claims(both, body, 1000)[0].amount == 1000 + output
 
 
 def test_an_endpoint_without_a_budget_has_none() -> None:
