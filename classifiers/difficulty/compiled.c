@@ -60,18 +60,10 @@ typedef struct {
  * it lies in a state, when fewer bytes follow than a state has. */
 static uint32_t CRC[BELOW + 8][256];
 static uint32_t START[9]; /* what becomes of the first state over so many bytes */
-/* A pair of bytes is such as code has if its first and its second have a bit in common. */
-static uint8_t FIRST[256], SECOND[256];
 static uint64_t CLASS[256]; /* a counter of eight bits for each of Counts, and IN_WORD */
 
 static void mark(const char *members, int lane) {
     for (; *members; members++) CLASS[(uint8_t)*members] |= 1ull << (8 * lane);
-}
-
-/* Each of `firsts` before each of `seconds` is such a pair. */
-static void paired(const char *firsts, const char *seconds, int bit) {
-    for (; *firsts; firsts++) FIRST[(uint8_t)*firsts] |= (uint8_t)(1 << bit);
-    for (; *seconds; seconds++) SECOND[(uint8_t)*seconds] |= (uint8_t)(1 << bit);
 }
 
 static uint64_t eight(const uint8_t *at) {
@@ -123,16 +115,6 @@ int64_t domicile_prepare(void) {
     mark("0123456789", DIGITS);
     mark("=+^*/\\$<>|()[]{}", SYMBOLS);
     mark("\n", LINES);
-    memset(FIRST, 0, sizeof FIRST);
-    memset(SECOND, 0, sizeof SECOND);
-    paired("\n", " \t", 0);
-    paired(";{", "\n", 1);
-    paired("(", ")", 2);
-    paired(")", ":;", 3);
-    paired("\"", ":,", 4);
-    paired("-/", ">", 5);
-    paired("<", "/", 6);
-    paired("]", ";", 7);
     return (int64_t)sizeof(Model) * 100000 + (int64_t)sizeof(Found);
 }
 
@@ -237,10 +219,24 @@ static double spread(const uint8_t *at, int64_t size, int64_t lines) {
     return log(sqrt((double)(lines * squares - total * total)) / (double)lines + 1.0);
 }
 
+/* 1 if `b` after `a` is such as code has. Comparisons, not tables: compilers do many at once. */
+static inline uint8_t pair(uint8_t a, uint8_t b) {
+    return (uint8_t)(((a == '\n') & ((b == ' ') | (b == '\t'))) |
+                     (((a == ';') | (a == '{')) & (b == '\n')) | ((a == '(') & (b == ')')) |
+                     ((a == ')') & ((b == ':') | (b == ';'))) | ((a == ']') & (b == ';')) |
+                     ((a == '"') & ((b == ':') | (b == ','))) | ((a == '<') & (b == '/')) |
+                     (((a == '-') | (a == '/')) & (b == '>')));
+}
+
 /* How many pairs of bytes of a text are such as code has, after the first one. */
 static int64_t coded(const uint8_t *text, int64_t size) {
     int64_t pairs = 0;
-    for (int64_t i = 1; i < size; i++) pairs += (FIRST[text[i - 1]] & SECOND[text[i]]) != 0;
+    for (int64_t i = 1; i < size;) {
+        int64_t stop = size - i > 255 ? i + 255 : size;
+        uint8_t some = 0;
+        for (; i < stop; i++) some = (uint8_t)(some + pair(text[i - 1], text[i]));
+        pairs += some;
+    }
     return pairs > 0 ? pairs - 1 : 0;
 }
 

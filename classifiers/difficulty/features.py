@@ -26,21 +26,26 @@ _WORDS: Final = bytes(
     byte if 97 <= byte < 123 or 48 <= byte < 58 or byte >= 128 or byte in b"\\$=%^" else 32
     for byte in range(256)
 )
+_WHICH: Final = b"which of the following"
 _DIGITS: Final = b"0123456789"
 _SYMBOLS: Final = b"=+^*/\\$<>|()[]{}"
+_NEITHER: Final = bytes(set(range(256)) - {*_DIGITS, *_SYMBOLS})
 _LETTERS: Final = bytes(range(97, 123)) + bytes(range(128, 256))
 _ASCII: Final = bytes(range(128))
 _CODE: Final = (
-    (b"\n", (b"\n ", b"\n\t", b"{\n")),
-    (b";", (b";\n", b");", b"];")),
-    (b")", (b"()", b"):")),
-    (b'"', (b'":', b'",')),
-    (b">", (b"->", b"/>")),
-    (b"<", (b"</",)),
+    (ord("\n"), (b"\n ",)),
+    (ord("\t"), (b"\n\t",)),
+    (ord("{"), (b"{\n",)),
+    (ord(";"), (b";\n", b");", b"];")),
+    (ord(")"), (b"()", b"):")),
+    (ord('"'), (b'":', b'",')),
+    (ord(">"), (b"->", b"/>")),
+    (ord("<"), (b"</",)),
 )
 """Pairs of bytes that code, markup and data files have and that prose and formulas rarely have.
 The two bytes of a pair differ, so that no occurrence overlaps another. Before them is the byte
-without which there are none: most texts have few of these."""
+without which there are none: most texts have few of these. It is a number because looking for
+`bytes` with `in` first makes and drops a TypeError."""
 
 # Order is part of the artifact format. The last four are of the call, not of the text.
 STRUCTURE: Final = (
@@ -80,10 +85,11 @@ class Features:
 def read(view: PromptView) -> tuple[bytes, bool]:
     """The bytes of the question of `view` (its last user text) that count, and if it was cut."""
     text = view.question
-    cut = len(text) > HEAD + TAIL
-    if cut:
-        text = f"{text[:HEAD]}\n{text[-TAIL:]}"
-    return text.encode("utf-8", "surrogatepass"), cut
+    if len(text) <= HEAD + TAIL:
+        return text.encode("utf-8", "surrogatepass"), False
+    head, tail = text[:HEAD], text[-TAIL:]
+    parts = head.encode("utf-8", "surrogatepass"), tail.encode("utf-8", "surrogatepass")
+    return b"\n".join(parts), True
 
 
 def calls_of(view: PromptView) -> tuple[float, float, float, float]:
@@ -104,14 +110,16 @@ def extract(view: PromptView) -> Features:
     # In ASCII only: small letters of all scripts would double the time of a text.
     data = data.lower()
     stem, _, options = data.partition(b"\na. ")
-    tokens = stem.translate(_WORDS).split()
-    first = len(tokens)
-    tokens += options.translate(_WORDS).split()
-    hashes = [one & _MASK for one in map(crc32, tokens)]
-    count = len(hashes)
-    of_stem, of_options = set(hashes[:first]), set(hashes[first:])
-    of_stem -= of_options
-    different = len(of_options) / (count - first + 1)
+    words = stem.translate(_WORDS).split()
+    count, different = len(words), 0.0
+    of_stem: set[int] = {one & _MASK for one in map(crc32, words)}
+    of_options: set[int] = set()
+    if options:
+        words = options.translate(_WORDS).split()
+        count += len(words)
+        of_options = {one & _MASK for one in map(crc32, words)}
+        of_stem -= of_options
+        different = len(of_options) / (len(words) + 1)
     structure = (different, *_structure(data, stem, options), *calls_of(view))
     wide = 0.0 if data.isascii() else len(data.translate(None, _ASCII)) / len(data)
     distinct = (len(of_stem) + len(of_options)) / (count or 1)
@@ -122,7 +130,8 @@ def _code(data: bytes) -> float:
     pairs = 0
     for byte, having in _CODE:
         if byte in data:
-            pairs += sum(map(data.count, having))
+            for pair in having:
+                pairs += data.count(pair)
     # The first one is free: a sentence may quote something.
     return (pairs - 1) / (len(data) + 1) if pairs > 1 else 0.0
 
@@ -131,6 +140,9 @@ def _structure(data: bytes, stem: bytes, options: bytes) -> tuple[float, ...]:
     """The fields of the text after the first. Options are lines, each but the first with a letter
     before it: they are numeric when there are no other letters in them."""
     size = len(data)
+    # Digits and symbols of a long text are few: only those are parted again.
+    counted = data.translate(None, _NEITHER)
+    symbols = len(counted.translate(None, _DIGITS))
     spread = numeric = 0.0
     if options:
         sizes = list(map(len, options.split(b"\n")))
@@ -139,7 +151,7 @@ def _structure(data: bytes, stem: bytes, options: bytes) -> tuple[float, ...]:
         if len(options) - len(options.translate(None, _LETTERS)) < lines:
             numeric = 1.0
     return (
-        spread, numeric, (size - len(data.translate(None, _DIGITS))) / (size + 1),
-        1.0 if b"which of the following" in stem else 0.0,
-        (size - len(data.translate(None, _SYMBOLS))) / (size + 1), log(len(stem) + 1),
+        spread, numeric, (len(counted) - symbols) / (size + 1),
+        0.0 if stem.find(_WHICH) < 0 else 1.0,
+        symbols / (size + 1), log(len(stem) + 1),
     )  # fmt: skip

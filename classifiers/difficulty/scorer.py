@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Sequence
-from functools import reduce
 from math import isfinite, sqrt
-from operator import add, mul, sub
+from operator import mul, sub
 from pathlib import Path
 from struct import Struct
 from typing import Final, NamedTuple
@@ -34,8 +33,6 @@ _DOWN: Final = 1.0 / (UNIT * WEIGHT)
 _SQUARE: Final = 1.0 / (UNIT * UNIT)
 _TOP: Final = CLIP * UNIT
 _BOTTOM: Final = -_TOP
-_MOST: Final = int(_TOP)
-_LEAST: Final = -_MOST
 _MADE: Final = tuple.__new__
 """What a NamedTuple calls to make itself, at half of its cost."""
 
@@ -72,22 +69,24 @@ class Scorer:
         ]
         self._model = model
         self._head = head = whole(model.head)
-        # One multiplication serves all rows: 64 bits each, shifted to be positive at the end.
+        # One multiplication serves all rows: 64 bits each. At the end they are shifted to be
+        # positive, and the highest bit of each, turned back, makes them signed again.
         shifts = range(0, _LANE * len(head.rows), _LANE)
         self._packed = tuple(
             sum(weight << shift for weight, shift in zip(column, shifts, strict=True))
             for column in zip(*head.rows, strict=True)
         )
         self._start = sum(_HALF << shift for shift in shifts)
-        self._lanes = Struct(f"<{len(head.rows)}Q")
+        self._lanes = Struct(f"<{len(head.rows)}q")
 
     def measure(self, features: Features) -> Measured:
         """What the gate and the score need."""
         base, known = self.base(features)
         standard = self.standard(base + features.structure)
-        text = standard[BASE : BASE + TEXT]
+        a, b, c, d, e, f, g = standard[BASE : BASE + TEXT]
+        distance = a * a + b * b + c * c + d * d + e * e + f * f + g * g
         return _MADE(Measured, (
-            self.gain(standard), reduce(add, map(mul, text, text)) * _SQUARE, known, features.wide,
+            self.gain(standard), distance * _SQUARE, known, features.wide,
             features.distinct, features.count, features.cut, features.structure[TEXT:],
             features.code,
         ))  # fmt: skip
@@ -113,12 +112,14 @@ class Scorer:
 
     def gain(self, standard: list[float]) -> float:
         """Signed gain of the whole model from `standard`; see `Head`."""
-        z = [int(v) if _BOTTOM < v < _TOP else _LEAST if v <= _BOTTOM else _MOST for v in standard]
-        total = sum(map(mul, z, self._packed), self._start)
-        linear, *along = self._lanes.unpack(total.to_bytes(self._lanes.size, "little"))
-        value: float = self._head.intercept + (linear - _HALF) * _DOWN
+        lanes = self._lanes
+        start = total = self._start
+        for z, column in zip(standard, self._packed, strict=True):
+            total += int(z if _BOTTOM < z < _TOP else _BOTTOM if z <= _BOTTOM else _TOP) * column
+        linear, *along = lanes.unpack((total ^ start).to_bytes(lanes.size, "little"))
+        value: float = self._head.intercept + linear * _DOWN
         for weight, lane in zip(self._head.squares, along, strict=True):
-            size = (lane - _HALF) * _DOWN
+            size = lane * _DOWN
             value += weight * size * size
         return value
 
