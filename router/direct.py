@@ -20,9 +20,10 @@ from uvicorn.protocols.http.httptools_impl import (
     RequestResponseCycle,
 )
 
+from router.crowded import Crowded
 from router.errors import ClientGone
 from router.exchange import Headers, Inference, Lines, Prompt, RequestHead, Route, lines, too_large
-from router.heads import Heads, Recalling
+from router.heads import Heads
 
 _BODYLESS: Final = frozenset({204, 304})
 _HIGH_WATER: Final = 1 << 16
@@ -241,7 +242,7 @@ class DirectExchange(Prompt):
         self._door.on_response_complete()
 
 
-class Direct(Recalling):
+class Direct(Crowded):
     """The door, with inference routes taken off the ASGI way."""
 
     inference: Inference

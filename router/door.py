@@ -200,9 +200,14 @@ def refusal(*, too_large: bool) -> bytes:
         )
     else:
         error = RequestError("invalid_http", "this is no valid HTTP/1.1 request")
+    return last_answer(error)
+
+
+def last_answer(error: RequestError) -> bytes:
+    """A whole answer after which the connection is closed."""
     body = orjson.dumps(error.body())
-    head = (
-        b"content-type: application/json\r\ncontent-length: %d\r\n"
-        b"x-should-retry: false\r\nconnection: close\r\n\r\n"
-    )
-    return STATUS_LINE[error.status] + head % len(body) + body
+    again = b"x-should-retry: false\r\n"
+    if error.retry_after is not None:
+        again = b"x-should-retry: true\r\nretry-after: %d\r\n" % error.retry_after
+    head = b"content-type: application/json\r\ncontent-length: %d\r\n%bconnection: close\r\n\r\n"
+    return STATUS_LINE[error.status] + head % (len(body), again) + body

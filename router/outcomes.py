@@ -17,7 +17,7 @@ from router.opening import StatusRefused, StreamFailed
 from router.providers.base import Failure, Kind, Provider
 from router.providers.failures import RETRY_CEILING, by_status, error_in_answer
 from router.relay import Relayed
-from router.transport.messages import AttemptFailed, Fate
+from router.transport.messages import AttemptFailed, Fate, NoRoomHere
 from router.types import Attempt, Candidacy, Plan
 
 _SIGNS: Final[Mapping[Kind, Sign]] = MappingProxyType(
@@ -101,7 +101,7 @@ class Failed:
 def failed(code: str, fate: Fate) -> Failed:
     """An attempt that got no answer, or none that could be read."""
     sign = _CODES.get(code, Sign.ILL)
-    return Failed(code, sign, fate, load=code in ("connect_failed", "timeout"))
+    return Failed(code, sign, fate, load=code in ("connect_failed", "timeout", NoRoomHere.code))
 
 
 def _clients(failure: Failure) -> RequestError:
@@ -139,6 +139,8 @@ def ended(
     elif results == {SPENT}:
         error = burst_refusal(spent)
         error.reasons = tuple(reasons)
+    elif results == {NoRoomHere.code}:
+        error = overcrowded(reasons)
     elif results == {Kind.MISSING.value}:
         message = f"the model is not available inside {_whose(plan)}; {_advice(plan, attempts)}"
         error = RequestError("model_not_available", message, reasons=reasons)
@@ -157,6 +159,12 @@ def ended(
     else:
         error = RequestError("bad_answer", message, reasons=reasons)
     return error
+
+
+def overcrowded(reasons: Sequence[Mapping[str, object]] = ()) -> RequestError:
+    """The error where this process may open no further connection, from a client or to anyone."""
+    message = "this router has as many connections open as it may; send the request again later"
+    return RequestError("overloaded", message, reasons=reasons, retry_after=1.0)
 
 
 def burst_refusal(waits: Mapping[str, float]) -> RequestError:

@@ -7,6 +7,7 @@ roots or from the endpoint's own CA file.
 from __future__ import annotations
 
 import asyncio
+import errno
 import ipaddress
 import socket
 import ssl
@@ -15,7 +16,8 @@ from contextlib import nullcontext
 from functools import lru_cache
 from typing import Protocol, TypeVar
 
-from router.transport.messages import ConnectFailed, Origin, TlsFiles
+from router.transport.messages import ConnectFailed, NoRoomHere, Origin, TlsFiles
+from router.transport.room import ENDPOINTS, has_room
 
 # A peer that drops packets in silence is found by its missing acknowledgements.
 _OPTIONS = [
@@ -32,6 +34,7 @@ _OPTIONS = [
         if hasattr(socket, name)
     ],
 ]
+_STARVED = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 Address = tuple[str, int]
 P = TypeVar("P", bound=asyncio.Protocol)
 
@@ -93,12 +96,25 @@ def tls_context(files: TlsFiles | None) -> ssl.SSLContext:
 
 
 def _open_socket(address: Address) -> socket.socket:
+    """Raises NoRoomHere where this process has no descriptor for it."""
     family = socket.AF_INET6 if ":" in address[0] else socket.AF_INET
-    opened = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        opened = socket.socket(family, socket.SOCK_STREAM)
+    except OSError as error:
+        if error.errno not in _STARVED:
+            raise
+        raise _no_room() from error
+    if not has_room(opened.fileno(), ENDPOINTS):
+        opened.close()
+        raise _no_room()
     opened.setblocking(False)
     for level, option, value in _OPTIONS:
         opened.setsockopt(level, option, value)
     return opened
+
+
+def _no_room() -> NoRoomHere:
+    return NoRoomHere("this router has no room for another connection")
 
 
 class Dialer:
@@ -124,6 +140,7 @@ class Dialer:
         try:
             addresses = await self._resolver.resolve(origin.host, origin.port)
         except (OSError, UnicodeError) as error:
+            _open_socket(("127.0.0.1", 0)).close()  # a starved lookup does not say so
             raise ConnectFailed(f"the name of {origin} has no address", "dns") from error
         failure = ConnectFailed(f"the name of {origin} has no address", "dns")
         for left, address in zip(range(len(addresses), 0, -1), addresses, strict=True):
@@ -165,6 +182,8 @@ class Dialer:
             raise
         except OSError as error:
             opened.close()
+            if error.errno in _STARVED:
+                raise _no_room() from error
             reason = "tls" if origin.scheme == "https" and _after_connect(error) else "refused"
             raise ConnectFailed(f"connecting to {origin} failed", reason) from error
         except BaseException:

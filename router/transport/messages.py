@@ -76,6 +76,17 @@ class ConnectFailed(TransportError):
         self.reason = reason
 
 
+class NoRoomHere(TransportError):
+    """This process has no file descriptor or memory left for a connection; that says nothing of
+    the endpoint."""
+
+    code = "no_room_here"
+    hurried = True
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, Fate.NOT_SENT)
+
+
 class ConnectionLost(TransportError):
     """The connection ended before the answer did.
 

@@ -42,6 +42,7 @@ from router.silence import Silence
 from router.transport.messages import (
     AttemptFailed,
     ConnectFailed,
+    NoRoomHere,
     OutboundRequest,
     Timeouts,
     Transport,
@@ -167,7 +168,8 @@ class Prober:
         except ConnectFailed as error:
             return Verdict.GONE if error.reason == "refused" else Verdict.DOWN, ()
         except AttemptFailed as error:
-            return Verdict.DOWN if error.code != "aborted" else Verdict.UNKNOWN, ()
+            ours = isinstance(error, NoRoomHere) or error.code == "aborted"
+            return Verdict.UNKNOWN if ours else Verdict.DOWN, ()
         return by_status(response.status), response.headers
 
     # ----------------------------------------------------------------------------------

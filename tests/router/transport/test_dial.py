@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import socket
 import ssl
 import warnings
@@ -22,6 +23,7 @@ from router.transport.dial import SystemResolver, _open_socket, tls_context
 from router.transport.messages import (
     ConnectFailed,
     Fate,
+    NoRoomHere,
     Origin,
     OutboundRequest,
     TlsFiles,
@@ -37,6 +39,45 @@ async def test_nobody_listens() -> None:
             await transport.send(OutboundRequest(origin, "POST", "/", ()), within(5))
         assert (caught.value.reason, caught.value.fate) == ("refused", Fate.NOT_SENT)
         assert transport.counts.open == 0
+
+
+def starved(*_: object) -> socket.socket:
+    raise OSError(errno.EMFILE, "too many open files")
+
+
+class Nameless:
+    """Finds no address, as a lookup that may open nothing."""
+
+    async def resolve(self, host: str, port: int) -> list[tuple[str, int]]:
+        """See `Resolver`."""
+        raise socket.gaierror(socket.EAI_AGAIN, "again")
+
+
+@pytest.mark.parametrize("name", ["socket.socket", "router.transport.dial.has_room"])
+@pytest.mark.parametrize("host", ["127.0.0.1", "eu.internal"])
+async def test_a_process_without_descriptors_says_nothing_of_the_endpoint(
+    monkeypatch: pytest.MonkeyPatch, name: str, host: str
+) -> None:
+    async with served(echo) as (server, _):
+        transport = HttpTransport(Nameless() if host == "eu.internal" else None)
+        monkeypatch.setattr(name, starved if "socket" in name else lambda number, kept: False)
+        out = OutboundRequest(Origin("http", host, server.port), "POST", "/", ())
+        with pytest.raises(NoRoomHere) as caught:
+            await transport.send(out, within(5))
+        monkeypatch.undo()
+        assert (caught.value.fate, caught.value.hurried) == (Fate.NOT_SENT, True)
+        assert transport.counts.open == 0
+        await transport.close()
+
+
+async def test_a_name_without_an_address_is_one_while_there_is_room() -> None:
+    transport = HttpTransport(Nameless())
+    with pytest.raises(ConnectFailed) as caught:
+        await transport.send(
+            OutboundRequest(Origin("http", "eu.internal", 80), "POST", "/", ()), within(5)
+        )
+    assert caught.value.reason == "dns"
+    await transport.close()
 
 
 async def test_a_failed_connect_is_kept_by_nothing() -> None:
