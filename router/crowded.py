@@ -21,7 +21,8 @@ class Crowded(Recalling):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """A client is there."""
         super().connection_made(transport)
-        number = transport.get_extra_info("socket").fileno()
+        found = transport.get_extra_info("socket")
+        number = -1 if found is None else found.fileno()
         if has_room(number, CLIENTS):
             return
         self.flow.pause_reading()

@@ -23,7 +23,6 @@ from uvicorn.protocols.http.httptools_impl import (
 from router.crowded import Crowded
 from router.errors import ClientGone
 from router.exchange import Headers, Inference, Lines, Prompt, RequestHead, Route, lines, too_large
-from router.heads import Heads
 
 _BODYLESS: Final = frozenset({204, 304})
 _HIGH_WATER: Final = 1 << 16
@@ -262,7 +261,6 @@ class Direct(Crowded):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """A client is there; it has as long for its first request's head as for a later one's."""
         super().connection_made(transport)
-        self._heads = Heads()
         self._idle_since = self.loop.time()
         self._look_later(self.timeout_keep_alive)
 

@@ -27,6 +27,8 @@ Send = Callable[[Message], Awaitable[None]]
 OWN: Final = b"x-domicile-"
 """What the names of headers between clients and this router begin with."""
 
+_ALIKE: Final = (OWN[:-1], b"x_domicile")
+"""What they are mistaken for: gateways and CGI write `_` for `-`. See `said.attributes_in`."""
 _NONE: Final[frozenset[bytes]] = frozenset()
 _NAMES = re.compile(rb"[!#$%&'*+\-.^_`|~0-9a-z]+")
 _BREAKS = re.compile(rb"[\r\n\0]")
@@ -54,7 +56,7 @@ class RequestHead:
         named = dict(reversed(pairs))
         object.__setattr__(self, "get", named.get)
         object.__setattr__(self, "repeated", _repeated(pairs, len(named)))
-        own = tuple([pair for pair in pairs if pair[0].startswith(OWN)])
+        own = tuple([pair for pair in pairs if pair[0].startswith(_ALIKE)])
         object.__setattr__(self, "own", own)
 
     def all(self, name: bytes) -> list[bytes]:

@@ -8,6 +8,7 @@ all the time. Whatever else comes, it takes.
 
 from __future__ import annotations
 
+import asyncio
 from typing import Final
 
 from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
@@ -105,6 +106,11 @@ class Recalling(Door):
     _owed = 0
     """Bytes of a body that are still to come past the parser."""
     _heads: Heads
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """A client is there, of whom nothing is known."""
+        super().connection_made(transport)
+        self._heads = Heads()
 
     def known(self, head: RequestHead, body: bytes | None) -> None:
         """A request begins whose head is that of the last one that `parsed` told; with its body,

@@ -48,8 +48,9 @@ def attributes_in(head: RequestHead) -> tuple[tuple[bytes, bytes], ...]:
     """The headers that declare attributes, as they came.
 
     Raises:
-        RequestError: another header of ours is not known, or stands twice: what is mistyped must
-            not pass as silence, nor what is said second, for the first request nor any like it.
+        RequestError: another header of ours is not known, or stands twice: what is mistyped (with
+            `_` for `-` too) must not pass as silence, nor what is said second, for the first
+            request nor any like it.
     """
     if not head.own:
         return ()
@@ -72,7 +73,7 @@ def _unknown() -> RequestError:
     known = ", ".join(one.decode() for one in sorted(_KNOWN))
     return RequestError(
         "invalid_header",
-        f"a header that begins with `x-domicile-` is not known; there are {known} "
+        f"a header that begins like `x-domicile-` is not known; there are {known} "
         "and x-domicile-attr-NAME",
     )
 

@@ -186,6 +186,8 @@ class _Look:
                 stack += [(node, item, path) for item in _looked_at(node, value)]
             elif isinstance(value, str) and node.text is not None:
                 self._link(node.text, value)
+            elif isinstance(value, str) and value and node.by and node.otherwise is not None:
+                self._kind(node, {node.by: value}, path)  # a lenient server reads it as the kind
 
     def _kind(self, node: Node, value: dict[str, object], path: str) -> None:
         chosen = node if node.by is None else self._choose(node, value, path)

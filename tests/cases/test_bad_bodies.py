@@ -72,6 +72,21 @@ async def test_other_encodings_are_named(running: House, coding: str) -> None:
     assert b"send UTF-8" in answered.body
 
 
+@pytest.mark.parametrize(
+    "name",
+    [
+        b"x_domicile_attr_data_class", b"X_Domicile_Attr_data_class", b"x-domicile_attr-data_class",
+        b"x-domicileattr-data_class", b"x-domicile", b"x_domicile_deadline",
+    ],
+)  # fmt: skip
+async def test_a_mistyped_header_of_ours_is_no_silence(running: House, name: bytes) -> None:
+    """What it was to say is not known, and silence may allow more than that."""
+    before = running.hits("self:fra1")
+    answered = await say(running, request(ASK, name + b": health"))
+    assert (answered.status, answered.code) == (400, "invalid_header")
+    assert running.hits("self:fra1") == before
+
+
 EU, WORLD = KEYS["eu"].encode(), KEYS["world"].encode()
 
 
