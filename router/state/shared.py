@@ -14,6 +14,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import Final, Protocol
 
+from router.state.breaker import Breaker
 from router.state.granted import Granting
 from router.state.ledger import Full, Level, Seats, Take
 from router.state.memory import MemoryLedger, told
@@ -22,8 +23,6 @@ TIMEOUT: Final = 0.025
 """Seconds a reply may take: with the breaker, no request waits longer for a sick Redis."""
 LEASE: Final = 600
 """Seconds, at least, after which a seat whose holder died is free again."""
-BREAK: Final = 1.0
-BREAK_MAX: Final = 10.0
 
 # KEYS: buckets, then seats. ARGV: number of buckets, lease, lease seconds, then for each bucket
 # limit, seconds, amount; for each seat its limit. The time is Redis's own, so that processes
@@ -130,9 +129,7 @@ class SharedLedger:
         self._local = MemoryLedger(clock, share)
         self._local_leases: set[str] = set()
         self._owed: dict[str, tuple[Sequence[str], float]] = {}
-        self._broken_until = 0.0
-        self._breaks = 0
-        self._reason = ""
+        self._breaker = Breaker(clock, "limits are local for now")
         self._tasks: set[asyncio.Task[None]] = set()
         self._granting = Granting[tuple[Level, ...]]()
 
@@ -140,7 +137,7 @@ class SharedLedger:
         self, takes: Sequence[Take], seats: Sequence[Seats], lease: str
     ) -> tuple[Level, ...]:
         """See `Ledger`."""
-        if self._clock() < self._broken_until:
+        if self._breaker.is_open:
             return self._alone(takes, seats, lease)
 
         def give_back(_: tuple[Level, ...]) -> None:
@@ -161,7 +158,7 @@ class SharedLedger:
                 found = await self._redis.eval(SCRIPT, len(keys), *keys, *arguments)
             answer = _numbers(found)
         except Exception as error:  # noqa: BLE001 - whatever fails there, limits go on here
-            self._break(error)
+            self._breaker.trip(error)
             self._owe(keys[len(takes) :], lease)
             return self._alone(takes, seats, lease)
         self._mend()
@@ -175,7 +172,7 @@ class SharedLedger:
         """See `Ledger`."""
         if not takes:
             return
-        if self._clock() < self._broken_until:
+        if self._breaker.is_open:
             self._local.settle(takes)
             return
         keys = [self._key(take.bucket.key) for take in takes]
@@ -188,7 +185,7 @@ class SharedLedger:
             self._local.leave(seats, lease)
             return
         keys = [self._key(seat.key) for seat in seats]
-        if self._clock() < self._broken_until:
+        if self._breaker.is_open:
             self._owe(keys, lease)
         else:
             self._later(self._left(keys, lease))
@@ -201,7 +198,7 @@ class SharedLedger:
     @property
     def degraded(self) -> str:
         """See `Ledger`."""
-        return self._reason
+        return self._breaker.reason
 
     async def close(self) -> None:
         """Let what is on its way end."""
@@ -231,15 +228,8 @@ class SharedLedger:
         seat = seats[index - len(takes)]
         return Full(seat.name, seat.limit, wait)
 
-    def _break(self, error: Exception) -> None:
-        self._breaks += 1
-        pause = min(BREAK * 2 ** min(self._breaks - 1, 8), BREAK_MAX)
-        self._broken_until = self._clock() + pause
-        self._reason = f"redis: {type(error).__name__}; limits are local for now"
-
     def _mend(self) -> None:
-        self._breaks = 0
-        self._reason = ""
+        self._breaker.mend()
         if self._owed:
             owed, self._owed = self._owed, {}
             for lease, (keys, _) in owed.items():
@@ -272,7 +262,7 @@ class SharedLedger:
             async with asyncio.timeout(1.0):
                 await call  # type: ignore[misc]  # a coroutine, of whatever result
         except Exception as error:  # noqa: BLE001 - settled by the lease's end or the refill
-            self._break(error)
+            self._breaker.trip(error)
 
 
 def _buckets(takes: Sequence[Take]) -> list[str]:

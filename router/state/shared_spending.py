@@ -19,8 +19,9 @@ from collections.abc import Awaitable, Callable, Sequence
 from math import inf
 from typing import Final
 
+from router.state.breaker import BREAK_MAX, Breaker
 from router.state.granted import Granting
-from router.state.shared import BREAK, BREAK_MAX, TIMEOUT, Scripts
+from router.state.shared import TIMEOUT, Scripts
 from router.state.spending import (
     SLOTS,
     Budget,
@@ -146,9 +147,7 @@ class SharedSpending:
         self._granting = Granting[tuple[Taken, ...]]()
         self._told: dict[str, set[Budget]] = {}
         self._telling: asyncio.Task[None] | None = None
-        self._broken_until = 0.0
-        self._breaks = 0
-        self._reason = ""
+        self._breaker = Breaker(clock, "bursts are counted alone for now")
 
     def wait(self, claims: Sequence[Claim]) -> float:
         """See `Spending`."""
@@ -162,7 +161,7 @@ class SharedSpending:
         budget, own = claim.budget, self._local.own(claim.budget)
         together = Counter(own) + Counter(self._of_others(budget))
         wait = self._local.wait_in(together, claim, budget.limit)
-        if wait == inf or not self._is_broken():
+        if wait == inf or not self._breaker.is_open:
             return wait
         part = int(budget.limit * self._share)
         # More than this process's share has room again with Redis, if not before.
@@ -171,9 +170,6 @@ class SharedSpending:
 
     def _of_others(self, budget: Budget) -> dict[int, int]:
         return live(self._others.get(budget.key, {}), budget.slot(self._local.now()))
-
-    def _is_broken(self) -> bool:
-        return self._clock() < self._broken_until
 
     async def take(self, claims: Sequence[Claim]) -> tuple[Taken, ...]:
         """See `Spending`."""
@@ -215,7 +211,7 @@ class SharedSpending:
     @property
     def degraded(self) -> str:
         """See `Spending`."""
-        return self._reason
+        return self._breaker.reason
 
     async def close(self) -> None:
         """See `Spending`."""
@@ -235,8 +231,8 @@ class SharedSpending:
 
     async def _tells(self) -> None:
         while self._told:
-            if self._is_broken():
-                await self._sleep(self._broken_until - self._clock())
+            if self._breaker.is_open:
+                await self._sleep(self._breaker.pause)
                 continue
             endpoint, budgets = self._told.popitem()
             async with self._turn:
@@ -255,7 +251,7 @@ class SharedSpending:
     async def _ask(
         self, budgets: Sequence[Budget], amounts: Sequence[int]
     ) -> tuple[bool, list[int]] | None:
-        if self._is_broken():
+        if self._breaker.is_open:
             return None
         self._calls += 1
         arguments = [self._me, str(self._calls), str(SLOTS)]
@@ -269,7 +265,7 @@ class SharedSpending:
                 found = await self._redis.eval(SCRIPT, len(keys), *keys, *arguments)
             return self._heard(budgets, found)
         except Exception as error:  # noqa: BLE001 - whatever fails there, this process goes on alone
-            self._break(error)
+            self._breaker.trip(error)
             return None
 
     def _heard(self, budgets: Sequence[Budget], found: object) -> tuple[bool, list[int]]:
@@ -292,14 +288,8 @@ class SharedSpending:
         for budget, one in zip(budgets, others, strict=True):
             self._others[budget.key] = one
             self._asked[budget.key] = now
-        self._breaks, self._reason = 0, ""
+        self._breaker.mend()
         return fits, slots
 
     def _key(self, budget: Budget) -> str:
         return f"{self._prefix}:{{burst:{budget.endpoint}}}:{budget.name}:{budget.seconds:g}"
-
-    def _break(self, error: Exception) -> None:
-        self._breaks += 1
-        pause = min(BREAK * 2 ** min(self._breaks - 1, 8), BREAK_MAX)
-        self._broken_until = self._clock() + pause
-        self._reason = f"redis: {type(error).__name__}; bursts are counted alone for now"

@@ -184,7 +184,7 @@ async def test_a_seat_left_while_redis_is_away_is_given_back_later(
         await one.take([], [OPEN], lease)
     late.gone = True
     if known:
-        one._break(TimeoutError())
+        one._breaker.trip(TimeoutError())
     for lease in ("a", "b"):
         one.leave([OPEN], lease)
     await one.close()

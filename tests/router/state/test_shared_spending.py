@@ -147,7 +147,7 @@ async def test_an_answer_that_is_lost_takes_nothing_for_long(redis: Redis) -> No
     assert await taken_in(redis) == 50
     assert not await granted(one, HOUR, 1)
     lossy.deaf = False
-    one._broken_until = 0.0
+    one._breaker._until = 0.0
     assert await granted(one, HOUR, 30)
     assert await taken_in(redis) == 80
     assert await granted(two, HOUR, 20)
@@ -233,7 +233,7 @@ async def test_its_clock_may_be_wrong_before_it_hears_redis(redis: Redis) -> Non
     lossy.deaf = True
     one = spending(lossy)  # with a clock that began when the machine did
     assert await granted(one, HOUR, 40)
-    lossy.deaf, one._broken_until = False, 0.0
+    lossy.deaf, one._breaker._until = False, 0.0
     assert await granted(one, HOUR, 50)
     assert await taken_in(redis) == 90
     assert one.spent(HOUR) == 90
