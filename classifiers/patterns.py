@@ -153,6 +153,8 @@ _HYPHENS: Final = re.compile("[\u2010\u2011]")
 _BETWEEN: Final = re.compile(
     "[`´·¡¿«»\u02b9-\u02bf\u2012-\u2027\u2030-\u205e\u2e00-\u2e4f\u3001-\u3003\u3008-\u3011\u30fb]"
 )
+_MARKED: Final = re.compile(f"{_HYPHENS.pattern}|{_BETWEEN.pattern}")
+_ASCII: Final = bytes(range(128))
 _SPOKEN: Final = _HEALTH | _CHILD | _KIN
 
 
@@ -202,9 +204,10 @@ def kinds_in(text: str) -> Iterator[str]:
         yield "secret"
     if any(sign in dense for sign in _SECRET_SIGNS) and _SECRET.search(dense):
         yield "secret"
-    # Bytes know only the blanks and marks of ASCII.
-    lowered = text.lower() if text.isascii() else " ".join(words).lower()
-    said = lowered if text.isascii() else _unmarked(lowered)
+    if text.isascii():
+        lowered = said = text.lower()
+    else:  # bytes know only the blanks and marks of ASCII
+        lowered, said = _unmarked(" ".join(words))
     plain = said.encode("utf-8", "surrogatepass").translate(_BLANKED).split()
     spoken = _SPOKEN.intersection(plain)
     if not spoken.isdisjoint(_HEALTH):
@@ -215,15 +218,34 @@ def kinds_in(text: str) -> Iterator[str]:
     yield from _runs(text, lowered)
 
 
-def _unmarked(text: str) -> str:
-    """Text whose words stand as they are listed: composed, without what is not seen in them.
+def _unmarked(text: str) -> tuple[str, str]:
+    """Text in small letters; and the same with words as they are listed: composed, without what is
+    not seen in them.
 
-    Where two readings are possible both are read: a mark of no width joins a word or parts two
-    (some scripts are written so), one on a letter belongs to the word or not.
+    Most texts have few characters beyond ASCII, typographic marks for instance: those are looked
+    at, not the text. Where they need more, `_composed` reads the whole of it.
     """
-    if not _ODD.search(text):
-        return text
-    # Typographic marks alone leave a text composed: to look is cheaper than to do it twice.
+    data = text.encode("utf-8", "surrogatepass")
+    beyond = data.translate(None, _ASCII).decode("utf-8", "surrogatepass")
+    if beyond == beyond.lower():
+        lowered = data.lower().decode("utf-8", "surrogatepass")
+    else:
+        lowered = text.lower()
+        beyond = beyond.lower()
+    if not _ODD.search(beyond):
+        return lowered, lowered
+    # Only combining marks change with a letter of ASCII before them.
+    if _COMBINING.search(beyond) or _HIDDEN.search(beyond) or not is_normalized("NFKC", beyond):
+        return lowered, _composed(lowered)
+    said = lowered.replace("`", " ")
+    for mark in set(_MARKED.findall(beyond)):
+        said = said.replace(mark, "-" if _HYPHENS.match(mark) else " ")
+    return lowered, said
+
+
+def _composed(text: str) -> str:
+    """Where two readings are possible both are read: a mark of no width joins a word or parts two
+    (some scripts are written so), one on a letter belongs to the word or not."""
     whole = is_normalized("NFKC", text)
     composed = text if whole else normalize("NFC", normalize("NFKC", text).lower())
     composed = _COMBINING.sub("", composed)
@@ -261,7 +283,7 @@ def _classes(text: str) -> bytes:
 
 def _dense(dense: str, lowered: str) -> Iterator[str]:
     classes = _classes(dense)
-    if b"aa00" in classes and any(check.iban(_compact(m)) for m in _IBAN.findall(dense)):
+    if classes.find(b"aa00") >= 0 and any(check.iban(_compact(m)) for m in _IBAN.findall(dense)):
         yield "bank_account"
     if any(vat(_compact(m)) for m in _VAT.findall(dense)):
         yield "tax_id"

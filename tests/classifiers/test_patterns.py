@@ -215,3 +215,14 @@ def test_marks_hide_no_child_either() -> None:
         "a 9 ye\u00adar old",
     ):
         assert "child" in kinds_in(text), text
+
+
+MARKED = st.sampled_from([*(UNSEEN + ON_A_LETTER + AROUND), "e", "Σ", "İ", "\u3099", "\u00b2", " "])
+
+
+@settings(max_examples=300)
+@given(text=st.text(st.characters() | MARKED, max_size=60))
+def test_looking_only_at_what_is_beyond_ascii_reads_the_same(text: str) -> None:
+    lowered = text.lower()
+    whole = patterns._composed(lowered) if patterns._ODD.search(lowered) else lowered
+    assert patterns._unmarked(text) == (lowered, whole)
