@@ -22,6 +22,7 @@ from router.direct import direct
 from router.door import Door
 from router.exchange import Inference
 from router.outcome_store import OutcomeStore
+from router.pages import gather
 from router.reload import Source
 from router.reload_files import fingerprint
 from router.snapshot import Snapshot
@@ -172,7 +173,8 @@ async def opened(
 
 
 def rest_easy() -> None:
-    """Let the collector of cycles leave alone what was loaded, and look less often at the rest.
+    """Let the collector of cycles leave alone what was loaded, and look less often at the rest;
+    and put what was loaded in large pages.
 
     Requests make no cycles, but their values are many: it looked through all of a catalog and a
     policy again and again, for a twelfth of the CPU time.
@@ -180,6 +182,7 @@ def rest_easy() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(YOUNG, 20, 20)
+    gather()
 
 
 async def serve(
