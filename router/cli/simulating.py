@@ -11,6 +11,7 @@ from typing import Final
 import click
 
 from policies.model import Priority
+from router.cli.plausible import refuse_endless
 from router.cli.progress import following
 from router.cli.shown import print_json
 from router.cli.simulated_tables import tables
@@ -108,6 +109,8 @@ def carried_out(asked: Asked) -> Done:
     done = Done()
     try:
         load = _load(asked, scenarios[0])
+        for scenario in scenarios:
+            refuse_endless(load, scenario)
         with following() as told:
             for number, (scenario, conduct) in enumerate(product(scenarios, conducts), 1):
                 of = f"run {number} of {len(scenarios) * len(conducts)}"
@@ -165,6 +168,9 @@ def _scenarios(asked: Asked) -> list[Scenario]:
                 target=asked.target, seed=asked.seed,
             )
         )  # fmt: skip
+    there = {part.kind for one in found for ground in one.grounds for part in ground.parts}
+    for part in sorted(engines.keys() - there):
+        raise click.UsageError(f"--engine {part}.…: no --layout that is played has such a part")
     return found
 
 

@@ -105,6 +105,7 @@ def test_usage(domicile: Domicile, words: tuple[str, ...]) -> None:
         (("--lose", "self:fra1=2-1"), "write the seconds as self:fra1=600-900"),
         (("--engine", "decode.block_size=8"), "are the same for all"),
         (("--engine", "kv_blocks=0"), "must be above 0"),
+        (("--engine", "decode.max_num_seqs=8"), "no --layout that is played has such a part"),
         (("--rate", "1000"), "10,000,000 are the most: shorten the day"),
     ],
 )
@@ -190,3 +191,24 @@ def test_what_can_t_be_played_is_told(domicile: Domicile, tmp_path: Path) -> Non
         "context=100",
     )  # fmt: skip
     assert (ran.code, "can't hold" in ran.err) == (1, True)
+
+
+@pytest.mark.parametrize(
+    ("engine", "layout"),
+    [
+        ("prefill_rate=0.001", "one"),
+        ("step_floor=1e6", "one"),
+        ("per_sequence=1e11", "one"),
+        ("transfer_rate=1e-9", "split=1:1"),
+        ("decode.transfer_rate=0.1", "split=1:1"),
+    ],
+)
+def test_a_load_that_would_never_end_is_told(domicile: Domicile, engine: str, layout: str) -> None:
+    words = ("--days", "1", "--day", "60", "--first", "20", "--engine", engine, "--layout", layout)
+    ran = domicile("simulate", "run", *words)
+    assert (ran.code, "s are the most" in ran.err) == (1, True), ran.err
+
+
+def test_a_property_that_is_not_used_ends_no_load(domicile: Domicile) -> None:
+    words = ("--days", "1", "--day", "60", "--first", "20", "--engine", "transfer_rate=1e-9")
+    assert domicile("simulate", "run", *words).code == 0
