@@ -270,7 +270,8 @@ class Router:
             self._ticking.cancel()
         if self.watches is not None:
             await self.watches.close()
-        await self.live.bursts.spending.close()
+        stores = self.live.ledger, self.live.bursts.spending, self.idempotency.store
+        await asyncio.gather(*(one.close() for one in stores))
         await self.live.log.close()
         await self._anchoring.close(self.live.log.head)
         if isinstance(self.transport, HttpTransport):

@@ -73,6 +73,10 @@ class Answers(Protocol):
         """The request was not carried out: the next one with this key is. Never raises."""
         ...
 
+    async def close(self) -> None:
+        """Let what is on its way end, if that is soon."""
+        ...
+
 
 @dataclass(slots=True)
 class _Held:
@@ -148,6 +152,9 @@ class MemoryAnswers:
         if held.answer is not None:
             self._kept -= len(held.answer.body)
 
+    async def close(self) -> None:
+        """See `Answers`."""
+
 
 def _known(held: _Held, digest: str) -> Answer:
     if held.digest != digest:
@@ -170,4 +177,7 @@ class NoAnswers:
         """See `Answers`."""
 
     def release(self, key: str, token: str) -> None:
+        """See `Answers`."""
+
+    async def close(self) -> None:
         """See `Answers`."""

@@ -102,6 +102,10 @@ class Ledger(Protocol):
         """Why limits are not exact right now; empty when they are."""
         ...
 
+    async def close(self) -> None:
+        """Let what is on its way end, if that is soon: a seat nobody holds locks others out."""
+        ...
+
 
 def refilled(level: float, since: float, bucket: Bucket) -> float:
     """A bucket's level `since` seconds after it was `level`; no clock that went back adds to it."""

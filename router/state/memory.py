@@ -77,6 +77,9 @@ class MemoryLedger:
         """See `Ledger`."""
         return ""
 
+    async def close(self) -> None:
+        """See `Ledger`."""
+
     def _scaled(self, bucket: Bucket) -> Bucket:
         if self._share >= 1:
             return bucket

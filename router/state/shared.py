@@ -201,7 +201,7 @@ class SharedLedger:
         return self._breaker.reason
 
     async def close(self) -> None:
-        """Let what is on its way end."""
+        """See `Ledger`."""
         await self._granting.close(1.0)
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=1.0)

@@ -87,6 +87,12 @@ class SharedAnswers:
         """See `Answers`."""
         self._later(key, token, "gone", "")
 
+    async def close(self) -> None:
+        """See `Answers`."""
+        await self._granting.close(self._timeout)
+        if self._tasks:
+            await asyncio.wait(self._tasks, timeout=self._timeout * 4)
+
     def _key(self, key: str) -> str:
         return f"{self._prefix}:once:{{{key}}}"
 

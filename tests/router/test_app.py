@@ -18,7 +18,11 @@ from router.audit.verify import verify
 from router.config import Peer
 from router.ids import Ids
 from router.simulator.faults import Fault, Kind
+from router.state.answers import NoAnswers
+from router.state.memory import MemoryLedger
+from tests.cases.built import built
 from tests.router.house import KEYS, House, Plan, house
+from tests.router.scripted import answer
 
 PATH = "/v1/chat/completions"
 BODY: dict[str, object] = {
@@ -161,3 +165,21 @@ def test_ids_sort_by_time_and_are_uuids() -> None:
     assert UUID(bytes=raw).version == 7
     assert UUID(bytes=raw).variant == RFC_4122
     assert int.from_bytes(raw[:6]) == int((now - 0.002) * 1000)
+
+
+async def test_the_end_waits_for_what_is_on_its_way_to_other_processes(tmp_path: Path) -> None:
+    """Seats that nobody holds, and keys of requests that ran, would stay in Redis for minutes."""
+    ended: list[str] = []
+
+    class Ledger(MemoryLedger):
+        async def close(self) -> None:
+            ended.append("seats")
+
+    class Answers(NoAnswers):
+        async def close(self) -> None:
+            ended.append("keys")
+
+    async with built(tmp_path, lambda host, number: answer()) as world:
+        world.router.live.ledger = Ledger(world.router.live.loop_time)
+        world.router.idempotency.store = Answers()
+    assert sorted(ended) == ["keys", "seats"]

@@ -80,6 +80,15 @@ async def test_released_spent_and_another_holders(redis: Redis) -> None:
         await one.begin("k", "d", "t3", 5)
 
 
+async def test_what_is_on_its_way_is_kept_before_the_end(redis: Redis) -> None:
+    """Else its key is another's when the lease is over, and the request runs twice."""
+    one = answers(redis)
+    await one.begin("k", "d", "t", 5)
+    one.keep("k", "t", MADE)
+    await one.close()
+    assert await redis.hget("domicile:once:{k}", "s") == b"kept"
+
+
 async def test_a_key_ends_with_its_lease(redis: Redis) -> None:
     one = answers(redis)
     await one.begin("k", "d", "t", 0.05)
