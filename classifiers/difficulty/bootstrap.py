@@ -56,13 +56,15 @@ class Resampled:
     def curve(self, counts: NDArray[np.int64]) -> Curve | None:
         """The curve of a draw in which row i counts `counts[i]` times; None without a gain."""
         drawn = counts[self._order]
-        rows = np.add.reduceat(drawn, self._blocks).astype(float)
-        gains = np.add.reduceat(drawn * self._gain, self._blocks)
+        gains = drawn * self._gain
+        if len(self._blocks) < self.size:
+            drawn = np.add.reduceat(drawn, self._blocks)
+            gains = np.add.reduceat(gains, self._blocks)
         total = float(gains.sum())
         if not total > 0:
             return None
         size = int(counts.sum())
-        share = np.concatenate([[0.0], np.cumsum(rows)]) / size
+        share = np.concatenate([[0.0], np.cumsum(drawn)]) / size
         return Curve(share, np.concatenate([[0.0], np.cumsum(gains)]) / total, size)
 
 

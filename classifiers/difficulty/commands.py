@@ -59,25 +59,26 @@ def evaluate(
     Raises RowError, ArtifactError, NoRows, TooFewRows.
     """
     told("reading rows", 0, 1)
-    read = dataset.read(files)
+    read = dataset.read(files, lambda rows: told(f"reading rows ({rows:,})", 0, 1))
     if not read:
         raise NoRows("the files hold no rows")
     between = sum(not {row.y_weak, row.y_strong} <= {0.0, 1.0} for row in read)
     said = (f"outcomes of {between} rows are between 0 and 1: they were cut at 0.5",)
     artifact, rows = load(model), dataset.binary(read)
     if pair is None and labels is None:
-        how, parts = _as_it_is(rows, artifact)
+        how, parts = _as_it_is(rows, artifact, told)
     else:
         how, parts = _of_pair(rows, pair or _only_pair(rows), labels, artifact, told)
     found = evaluated.measured(how, artifact, parts, bootstrap, clock, told, draw)
     return replace(found, said=said) if between else found
 
 
-def _as_it_is(rows: Sequence[Example], artifact: Artifact) -> tuple[str, list[Part]]:
+def _as_it_is(rows: Sequence[Example], artifact: Artifact, told: Told) -> tuple[str, list[Part]]:
     held = [row for row in rows if row.split != "train"] or list(rows)
     own = len(held) == len(rows) and held[0].split == "train"
     how = "artifact on its own training rows" if own else "artifact"
-    return how, [(evaluation.score(artifact, held), held)]
+    scores = evaluation.score(artifact, held, lambda done: told("scoring", done, len(held)))
+    return how, [(scores, held)]
 
 
 def _of_pair(

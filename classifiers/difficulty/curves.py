@@ -55,21 +55,32 @@ def cpt(scores: Vector, gain: Vector, target: float) -> float:
 
 def ece(probability: Vector, outcome: Vector, bins: int = BINS) -> float:
     """Expected calibration error over bins of equal mass."""
+    return _error(_binned(probability, bins), outcome)
+
+
+def _binned(probability: Vector, bins: int) -> list[tuple[NDArray[np.int64], float]]:
+    """The rows of each bin that has any, and their mean probability."""
     order = np.argsort(probability, kind="stable")
-    parts = np.array_split(order, bins)
-    gaps = [len(p) * abs(probability[p].mean() - outcome[p].mean()) for p in parts if len(p)]
-    return float(sum(gaps) / len(probability))
+    return [
+        (rows, float(probability[rows].mean())) for rows in np.array_split(order, bins) if len(rows)
+    ]
+
+
+def _error(binned: list[tuple[NDArray[np.int64], float]], outcome: Vector) -> float:
+    gaps = [len(rows) * abs(mean - float(outcome[rows].mean())) for rows, mean in binned]
+    return sum(gaps) / len(outcome)
 
 
 def debiased_ece(
     probability: Vector, outcome: Vector, rng: np.random.Generator, draws: int = 200
 ) -> float:
     """ECE minus what a perfectly calibrated model of the same size would show, at least 0."""
+    binned = _binned(probability, BINS)  # sorted once for all draws
     perfect = [
-        ece(probability, (rng.random(len(probability)) < probability).astype(float))
+        _error(binned, (rng.random(len(probability)) < probability).astype(float))
         for _ in range(draws)
     ]
-    return max(0.0, ece(probability, outcome) - float(np.mean(perfect)))
+    return max(0.0, _error(binned, outcome) - float(np.mean(perfect)))
 
 
 def brier(probability: Vector, outcome: Vector) -> float:

@@ -12,7 +12,7 @@ import csv
 import gzip
 import json
 import zlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
@@ -21,6 +21,8 @@ from zlib import crc32
 from classifiers.difficulty.features import BUCKETS, STRUCTURE, Features, extract
 from classifiers.view import PromptView
 
+TOLD_EACH: Final = 1000
+"""Rows between two signs of progress."""
 _LONGEST: Final = 1 << 30
 """Characters of one field of a CSV file; a prompt may be longer than Python's usual 131,072."""
 
@@ -54,9 +56,20 @@ class Example:
         return f"{self.weak}:{self.strong}"
 
 
-def read(paths: Iterable[Path]) -> tuple[Example, ...]:
-    """All examples of all files, in order. Raises RowError, OSError."""
-    return tuple(example for path in paths for example in _examples(path))
+def read(
+    paths: Iterable[Path], passed: Callable[[int], None] = lambda _: None
+) -> tuple[Example, ...]:
+    """All examples of all files, in order. `passed` is told how many rows were read, now and then.
+
+    Raises RowError, OSError.
+    """
+    found: list[Example] = []
+    for path in paths:
+        for example in _examples(path):
+            found.append(example)
+            if len(found) % TOLD_EACH == 0:
+                passed(len(found))
+    return tuple(found)
 
 
 def binary(examples: Iterable[Example]) -> tuple[Example, ...]:

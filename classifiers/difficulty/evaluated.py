@@ -129,21 +129,34 @@ def measured(
     draw: bool,
 ) -> Evaluation:
     """Reports and times of scored rows, and figures if asked; several parts are draws of labels."""
-    reports = []
-    for number, (scores, rows) in enumerate(parts):
-        told("bounds by bootstrap", number, len(parts))
-        reports.append(evaluation.report(scores, evaluation.gains(rows), bootstrap))
-    told("bounds by bootstrap", len(parts), len(parts))
-    scores, rows = parts[0]
+    reports = [
+        evaluation.report(
+            scores,
+            evaluation.gains(rows),
+            bootstrap,
+            passed=_following(told, number, len(parts), bootstrap),
+        )
+        for number, (scores, rows) in enumerate(parts)
+    ]
+    rows = parts[0][1]
     own = float(np.mean([not evaluation.is_generic(artifact, row) for row in rows]))
     return Evaluation(
         how, artifact.version(), tuple(reports), _timed(artifact, rows, clock),
-        _figures(artifact, parts, reports[0]) if draw else {}, _by_source(parts, bootstrap),
+        _figures(artifact, parts, reports[0]) if draw else {}, _by_source(parts, bootstrap, told),
         own if how.startswith("artifact") else 1.0,
     )  # fmt: skip
 
 
-def _by_source(parts: Sequence[Part], bootstrap: int) -> dict[str, Report]:
+def _following(told: Told, before: int, parts: int, bootstrap: int) -> evaluation.Passed:
+    """Tells of draws of one report after `before` others, of so many parts."""
+
+    def passed(draws: int) -> None:
+        told(f"bounds by bootstrap, part {before + 1} of {parts}", draws, bootstrap)
+
+    return passed
+
+
+def _by_source(parts: Sequence[Part], bootstrap: int, told: Told) -> dict[str, Report]:
     scores, rows = parts[0]
     sources = np.array([row.source for row in rows])
     names = sorted(set(sources.tolist()))
@@ -151,8 +164,13 @@ def _by_source(parts: Sequence[Part], bootstrap: int) -> dict[str, Report]:
         return {}
     gain = evaluation.gains(rows)
     return {
-        name: evaluation.report(scores.only(sources == name), gain[sources == name], bootstrap)
-        for name in names
+        name: evaluation.report(
+            scores.only(sources == name),
+            gain[sources == name],
+            bootstrap,
+            passed=_following(told, number, len(names), bootstrap),
+        )
+        for number, name in enumerate(names)
     }
 
 

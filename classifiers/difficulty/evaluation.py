@@ -19,12 +19,14 @@ from classifiers.difficulty import curves
 from classifiers.difficulty.artifact import ANY, Artifact
 from classifiers.difficulty.bootstrap import Resampled, counts
 from classifiers.difficulty.curves import Interval
-from classifiers.difficulty.dataset import Example
+from classifiers.difficulty.dataset import TOLD_EACH, Example
 from classifiers.difficulty.scorer import Difficulty
 from classifiers.difficulty.training import FOLDS, Trained, fold_of, train_pair
 
 Vector = NDArray[np.float64]
 DRAWS: Final = 1000
+Passed = Callable[[int], None]
+"""Progress: how much is done."""
 
 
 class NoRows(Exception):
@@ -71,11 +73,18 @@ class Report:
     unsaid: str = ""
 
 
-def score(artifact: Artifact, examples: Sequence[Example]) -> Scores:
-    """Score each row by its pair's model, or by `*` if the artifact has no model of the pair."""
+def score(
+    artifact: Artifact, examples: Sequence[Example], passed: Passed = lambda _: None
+) -> Scores:
+    """Score each row by its pair's model, or by `*` if the artifact has no model of the pair.
+
+    `passed` is told how many rows are scored, now and then.
+    """
     models: dict[str, Difficulty] = {}
     rank, probability, abstained = [], [], []
-    for example in examples:
+    for number, example in enumerate(examples):
+        if number % TOLD_EACH == 0:
+            passed(number)
         if example.pair not in models:
             models[example.pair] = Difficulty(artifact, example.weak, example.strong)
         one = models[example.pair].judge(example.features, example.view)
@@ -90,12 +99,21 @@ def gains(examples: Sequence[Example]) -> Vector:
     return np.array([e.y_strong - e.y_weak for e in examples], float)
 
 
-def report(scores: Scores, gain: Vector, draws: int = DRAWS, seed: int = 0) -> Report:
-    """All numbers of one set of rows; bootstrap over rows, seeded. Raises NoRows for none."""
+def report(
+    scores: Scores,
+    gain: Vector,
+    draws: int = DRAWS,
+    seed: int = 0,
+    passed: Passed = lambda _: None,
+) -> Report:
+    """All numbers of one set of rows; bootstrap over rows, seeded. Raises NoRows for none.
+
+    `passed` is told before each draw how many there were.
+    """
     if not len(gain):
         raise NoRows("there are no rows to measure on")
     rng = np.random.default_rng(seed)
-    drawn, left_out = _drawn(scores.rank, gain, draws, rng)
+    drawn, left_out = _drawn(scores.rank, gain, draws, rng, passed)
     unsaid = _unsaid(gain)
     metrics: tuple[Callable[[Vector, Vector], float], ...] = (
         curves.apgr, partial(curves.cpt, target=0.5), partial(curves.cpt, target=0.8),
@@ -115,14 +133,15 @@ def report(scores: Scores, gain: Vector, draws: int = DRAWS, seed: int = 0) -> R
 
 
 def _drawn(
-    rank: Vector, gain: Vector, draws: int, rng: np.random.Generator
+    rank: Vector, gain: Vector, draws: int, rng: np.random.Generator, passed: Passed
 ) -> tuple[tuple[list[float], list[float], list[float]], float]:
     """APGR, CPT50 and CPT80 of each draw that has a gain; the share of draws that have none."""
     resampled = Resampled(rank, gain)
     areas: list[float] = []
     halves: list[float] = []
     most: list[float] = []
-    for _ in range(draws):
+    for number in range(draws):
+        passed(number)
         curve = resampled.curve(counts(rng, len(gain)))
         if curve is not None:
             areas.append(curve.area())

@@ -215,3 +215,14 @@ def test_the_shipped_prior_on_kept_back_rows() -> None:
     assert found["how"] == "artifact"
     assert float(str(found["apgr"])) >= 0.68
     assert float(str(found["ece_debiased"])) <= 0.05
+
+
+def test_progress_is_told_of_reading_scoring_and_drawing(rows: Path) -> None:
+    steps: list[tuple[str, int, int]] = []
+    found = evaluate(
+        [rows, rows, rows], bootstrap=5, told=lambda *step: steps.append(step), draw=False
+    )
+    assert ("reading rows (1,000)", 0, 1) in steps
+    assert ("scoring", 0, found.reports[0].n) in steps
+    drawn = [done for what, done, total in steps if what.startswith("bounds") and total == 5]
+    assert drawn == [0, 1, 2, 3, 4]
