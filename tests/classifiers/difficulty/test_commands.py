@@ -225,4 +225,4 @@ def test_progress_is_told_of_reading_scoring_and_drawing(rows: Path) -> None:
     assert ("reading rows (1,000)", 0, 1) in steps
     assert ("scoring", 0, found.reports[0].n) in steps
     drawn = [done for what, done, total in steps if what.startswith("bounds") and total == 5]
-    assert drawn == [0, 1, 2, 3, 4]
+    assert drawn == [0, 1, 2, 3, 4] * (1 + len(found.sources))
