@@ -39,10 +39,11 @@ PATIENT: Final = 1.0
 """Seconds for what is still to be said at the end."""
 
 # KEYS: budgets of one endpoint. ARGV: this process, the number of its call, slots of a budget,
-# then for each budget limit, seconds of a slot, amount, how many slots this process took of, and
-# those: number, amount. The time is Redis's own. Gives {fits, now in ms, then for each budget the
-# slot that the amount is in, how many slots others took of, and those}; {2} for a call that a later
-# one has overtaken.
+# then for each budget limit, seconds of a slot, amount, what requests under way hold here, how many
+# slots this process took of, and those: number, amount. The time is Redis's own. Gives {fits, now
+# in ms, then for each budget the slot that the amount is in, what requests under way hold at
+# others, how many slots others took of, and those}; {2} for a call that a later one has overtaken.
+# What is held counts for five minutes after it was told: a process may have ended in the middle.
 SCRIPT: Final = """
 local time = redis.call('TIME')
 local now = time[1] + time[2] / 1000000
@@ -55,14 +56,23 @@ end
 for i = 1, #KEYS do
   local limit, width, amount = tonumber(ARGV[at]), tonumber(ARGV[at+1]), tonumber(ARGV[at+2])
   local slot = math.floor(now / width)
-  local mine, others, seen, alive, total = {}, {}, {}, {}, 0
-  for j = at + 4, at + 2 + 2 * tonumber(ARGV[at+3]), 2 do
+  local mine, others, seen, alive, total, open = {}, {}, {}, {}, 0, 0
+  for j = at + 5, at + 3 + 2 * tonumber(ARGV[at+4]), 2 do
     mine[me .. ':' .. ARGV[j]] = ARGV[j+1]
     if tonumber(ARGV[j]) + slots >= slot then total = total + tonumber(ARGV[j+1]) end
   end
   local held = redis.call('HGETALL', KEYS[i])
   for j = 1, #held, 2 do
     local who, number = string.match(held[j], '^(.*):(%-?%d+)$')
+    local other = string.match(held[j], '^(.*)#open$')
+    if other and other ~= me then
+      local amount, since = string.match(held[j+1], '^(%d+)@(%d+)$')
+      if amount and now - tonumber(since) < 300 then
+        open = open + tonumber(amount)
+      else
+        redis.call('HDEL', KEYS[i], held[j])
+      end
+    end
     if who then
       local old = tonumber(number) + slots < slot
       if old or (who == me and not mine[held[j]]) then
@@ -79,28 +89,32 @@ for i = 1, #KEYS do
     end
   end
   for j = 1, #held, 2 do
-    local who = not string.find(held[j], ':', 1, true) and held[j]
-    if who and who ~= me and not alive[who] then redis.call('HDEL', KEYS[i], who) end
+    local who = not string.find(held[j], ':', 1, true) and string.gsub(held[j], '#open$', '')
+    if who and who ~= me and not alive[who] then redis.call('HDEL', KEYS[i], held[j]) end
   end
   for field, taken in pairs(mine) do redis.call('HSET', KEYS[i], field, taken) end
   redis.call('HSET', KEYS[i], me, ARGV[2])
   redis.call('EXPIRE', KEYS[i], math.ceil(width * (slots + 2)) + 1)
   if amount > 0 then
     if total + amount > limit then fits = false end
-    takes[#takes+1] = {KEYS[i], me .. ':' .. string.format('%d', slot), ARGV[at+2]}
   end
-  answer[#answer+1], answer[#answer+2] = slot, #others
+  takes[#takes+1] = {KEYS[i], me .. ':' .. string.format('%d', slot), amount, tonumber(ARGV[at+3])}
+  answer[#answer+1], answer[#answer+2], answer[#answer+3] = slot, open, #others
   for _, number in ipairs(others) do
     answer[#answer+1] = tonumber(number)
     answer[#answer+1] = seen[number]
   end
-  at = at + 4 + 2 * tonumber(ARGV[at+3])
+  at = at + 5 + 2 * tonumber(ARGV[at+4])
 end
-if not fits then
-  answer[1] = 0
-  return answer
+if not fits then answer[1] = 0 end
+for _, take in ipairs(takes) do
+  local open = take[4]
+  if fits and take[3] > 0 then
+    redis.call('HINCRBY', take[1], take[2], string.format('%d', take[3]))
+    open = open + take[3]
+  end
+  redis.call('HSET', take[1], me .. '#open', string.format('%d@%d', open, math.floor(now)))
 end
-for _, take in ipairs(takes) do redis.call('HINCRBY', take[1], take[2], take[3]) end
 return answer
 """
 
@@ -138,6 +152,7 @@ class SharedSpending:
         self._sleep = sleep
         self._local = LocalSpending(clock, epoch=epoch)
         self._others: dict[str, dict[int, int]] = {}
+        self._open: dict[str, int] = {}
         self._asked: dict[str, float] = {}
         self._calls = 0
         self._met = False
@@ -160,7 +175,7 @@ class SharedSpending:
     def _wait(self, claim: Claim) -> float:
         budget, own = claim.budget, self._local.own(claim.budget)
         together = Counter(own) + Counter(self._of_others(budget))
-        wait = self._local.wait_in(together, claim, budget.limit)
+        wait = self._local.wait_in(together, claim, budget.limit, self._open.get(budget.key, 0))
         if wait == inf or not self._breaker.is_open:
             return wait
         part = int(budget.limit * self._share)
@@ -257,7 +272,8 @@ class SharedSpending:
         arguments = [self._me, str(self._calls), str(SLOTS)]
         for budget, amount in zip(budgets, amounts, strict=True):
             own = self._local.own(budget)
-            arguments += [str(budget.limit), repr(budget.width), str(amount), str(len(own))]
+            arguments += [str(budget.limit), repr(budget.width), str(amount)]
+            arguments += [str(self._local.open(budget)), str(len(own))]
             arguments += [str(number) for pair in own.items() for number in pair]
         keys = [self._key(one) for one in budgets]
         try:
@@ -273,20 +289,22 @@ class SharedSpending:
             raise TypeError("the script gave no list of budgets")
         numbers = [int(one) for one in found]
         fits, at, slots = numbers[0] == 1, 2, list[int]()
-        others = list[dict[int, int]]()
+        opens, others = list[int](), list[dict[int, int]]()
         for _ in budgets:
-            count = numbers[at + 1]
-            pairs = numbers[at + 2 : at + 2 + 2 * count]
+            count = numbers[at + 2]
+            pairs = numbers[at + 3 : at + 3 + 2 * count]
             slots.append(numbers[at])
+            opens.append(numbers[at + 1])
             others.append(dict(zip(pairs[::2], pairs[1::2], strict=True)))
-            at += 2 + 2 * count
+            at += 3 + 2 * count
         now, era = self._clock(), self._local.era
         self._local.by_clock(numbers[1] / 1000)
         if self._local.era != era:
             self._tell(budgets)
         self._met = True
-        for budget, one in zip(budgets, others, strict=True):
+        for budget, one, held in zip(budgets, others, opens, strict=True):
             self._others[budget.key] = one
+            self._open[budget.key] = held
             self._asked[budget.key] = now
         self._breaker.mend()
         return fits, slots

@@ -178,13 +178,17 @@ class LocalSpending:
             default=0.0,
         )
 
-    def wait_in(self, spent: Slots, claim: Claim, limit: int) -> float:
-        """Seconds until a claim fits beside what was spent; less where requests under way hold
-        what is missing, of which most use a part only."""
+    def open(self, budget: Budget) -> int:
+        """What requests under way hold here."""
+        return self._open.get(budget.key, 0)
+
+    def wait_in(self, spent: Slots, claim: Claim, limit: int, elsewhere: int = 0) -> float:
+        """Seconds until a claim fits beside what was spent; less where requests under way, here
+        and `elsewhere`, hold what is missing, of which most use a part only."""
         budget, amount = claim.budget, claim.amount
         wait = wait_for(spent, budget, limit, amount, self.now())
         if SOON < wait < inf:
-            held = self._open.get(budget.key, 0)
+            held = self.open(budget) + elsewhere
             return SOON if sum(spent.values()) - held + amount <= limit else wait
         return wait
 

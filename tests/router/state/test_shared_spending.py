@@ -8,13 +8,14 @@ from collections import Counter
 from itertools import count
 from math import inf
 from random import Random
+from typing import cast
 
 import pytest
 from redis.asyncio import Redis
 
 from router.state.shared import TIMEOUT
 from router.state.shared_spending import SCRIPT, SharedSpending
-from router.state.spending import SLOTS, Budget, Claim, Spent, Taken
+from router.state.spending import SLOTS, SOON, Budget, Claim, Spent, Taken
 
 HOUR = Budget("far", "tokens", 100, 3600)
 DAY = Budget("far", "dollars", 1000, 86400)
@@ -171,9 +172,47 @@ async def test_a_call_that_a_later_one_has_overtaken_changes_nothing(redis: Redi
     one = spending(redis, me="one")
     await one.take([Claim(HOUR, 10)])
     await one.take([Claim(HOUR, 10)])
-    late = ["one", "1", str(SLOTS), "100", "60.0", "10", "0"]
+    late = ["one", "1", str(SLOTS), "100", "60.0", "10", "0", "0"]
     assert await redis.eval(SCRIPT, 1, KEY, *late) == [2]
     assert await taken_in(redis) == 20
+
+
+async def test_what_requests_under_way_hold_at_another_router_is_worth_asking_for_soon(
+    redis: Redis,
+) -> None:
+    """An hour was told, of a budget that another router's requests gave back a moment later."""
+    one, two = spending(redis), spending(redis)
+    held = await one.take([Claim(HOUR, 95)])
+    with pytest.raises(Spent) as caught:
+        await two.take([Claim(HOUR, 10)])
+    assert caught.value.wait == SOON
+    one.settle(held, [92])  # nearly all was used
+    await one.close()
+    with pytest.raises(Spent) as caught:
+        await two.take([Claim(HOUR, 10)])
+    assert caught.value.wait > 3000
+    small = await two.take([Claim(HOUR, 8)])
+    with pytest.raises(Spent) as caught:
+        await one.take([Claim(HOUR, 8)])
+    assert caught.value.wait == SOON
+    two.settle(small, [0])
+    await two.close()
+    assert await granted(one, HOUR, 8)
+
+
+async def test_what_a_router_held_that_ended_in_the_middle_is_worth_waiting_for_a_while_only(
+    redis: Redis,
+) -> None:
+    gone, here = spending(redis, me="gone"), spending(redis)
+    await gone.take([Claim(HOUR, 95)])
+    now, _ = await redis.time()
+    told = cast("bytes", await redis.hget(KEY, "gone#open"))
+    assert told in (b"95@%d" % now, b"95@%d" % (now - 1))
+    await redis.hset(KEY, "gone#open", f"95@{now - 301}")
+    with pytest.raises(Spent) as caught:
+        await here.take([Claim(HOUR, 10)])
+    assert caught.value.wait > 3000
+    assert await redis.hget(KEY, "gone#open") is None
 
 
 async def test_processes_that_are_gone_leave_what_they_spent_and_no_more(redis: Redis) -> None:
