@@ -22,6 +22,7 @@ from router.hedging import race
 from router.retrying import RetryBudget
 from router.transport.messages import OutboundRequest, OutboundResponse, Timeouts
 from router.vetoes import Vetoes
+from tests.cases.built import until
 from tests.router.scripted import (
     DONE,
     FakeExchange,
@@ -134,6 +135,7 @@ async def test_a_quick_answer_is_hedged_by_nobody(tmp_path: Path) -> None:
 async def never_hedged(world: Scripted, ask: Callable[[], Awaitable[FakeExchange]]) -> None:
     gate = slow(world, "fra1", "par1")
     asking = asyncio.ensure_future(ask())
+    await until(lambda: world.transport.sent)  # on a busy machine that may take its time
     await asyncio.sleep(0.15)
     assert len(world.transport.sent) == 1
     gate.set()
