@@ -4,7 +4,8 @@
   strategy on Mooncake's conversation trace, with the ideal hit rate of one shared cache of the
   same total size, and what least-load's capacity is (all requests at once, no waiting room);
 * `regions`: the fewest replicas in each of three regions, with shifted days, that keep 99 % of
-  first tokens within 2 s: each region for itself, and together;
+  each one's first tokens within 2 s: each region for itself, and together, all of one size and
+  each of its own (`--rate` requests a second of each region, `--least`: where the search begins);
 * `overload`: goodput at 0.5 to 3 times the capacity, shares of three tenants, and whether who is
   told to come again is taken then;
 * `lost`: a region of four gone for 20 s under 500 requests a second (`--rate`, `--replicas`
@@ -26,7 +27,7 @@ from types import MappingProxyType
 
 from router.config import Limits
 from router.simulator.play import play
-from router.simulator.scenario import ANY, Ground, Scenario, grounds
+from router.simulator.scenario import ANY, ONLY, Ground, Scenario, grounds
 from router.simulator.station import Conduct, Outage
 from router.simulator.tally import shares
 from router.simulator.timing import EngineSpec
@@ -37,6 +38,8 @@ NODE = EngineSpec(
 )
 """A node of eight GPUs with a large model: a million tokens of KV in Mooncake's blocks of 512."""
 THREE = ("self:fra1", "self:iad1", "self:nrt1")
+WANTED = 0.99
+"""The share of each region's own first tokens that must come within the target."""
 Row = Mapping[str, object]
 
 
@@ -59,23 +62,57 @@ def mooncake(options: argparse.Namespace) -> Iterator[Row]:
 
 
 def regions(options: argparse.Namespace) -> Iterator[Row]:
-    """The fewest replicas, alone and together."""
-    least: dict[bool, int] = {}
-    for spill in (False, True):
-        for size in range(4, 13):
-            places = grounds([f"{region}={size}" for region in THREE], EngineSpec())
-            scenario = Scenario(places, seed=options.seed)
-            found = play(scenario, _three(scenario, options.day), Conduct(spill=spill)).result
-            yield {**found.row(), "spill": spill}
-            if found.good >= 0.99:
-                least[spill] = size
+    """The fewest replicas, each region for itself and all together, of one size and of its own."""
+    alone: dict[str, int] = {}
+    size = options.least
+    while len(alone) < len(THREE):
+        row, good = _three(options, dict.fromkeys(THREE, size), spill=False)
+        yield row
+        # Nothing leaves its region here, so each one's share is as if it were by itself.
+        alone |= {name: size for name in THREE if name not in alone and good[name] >= WANTED}
+        size += 1
+    size, held = options.least - 1, False
+    while not held:
+        size += 1
+        row, good = _three(options, dict.fromkeys(THREE, size), spill=True)
+        yield row
+        held = min(good.values()) >= WANTED
+    own = dict.fromkeys(THREE, size)
+    for name in THREE:
+        while own[name] > 1:
+            fewer = {**own, name: own[name] - 1}
+            row, good = _three(options, fewer, spill=True)
+            yield row
+            if min(good.values()) < WANTED:
                 break
-    yield {"alone": least[False], "together": least[True], "saved": 1 - least[True] / least[False]}
+            own = fewer
+    yield {
+        "alone": alone, "together": size, "together_own": own,
+        "saved": 1 - size / max(alone.values()),
+        "saved_own": 1 - sum(own.values()) / sum(alone.values()),
+    }  # fmt: skip
 
 
-def _three(scenario: Scenario, day: float) -> Trace:
-    phases = tuple((ground.region, ground.phase) for ground in scenario.grounds)
-    return days(Days(phases, 12.0, day, day=day, bound=0.2), shaped("chat"), seed=scenario.seed)
+def _three(
+    options: argparse.Namespace, sizes: Mapping[str, int], *, spill: bool
+) -> tuple[Row, dict[str, float]]:
+    """A day of regions with these replicas; and of each one's own clients the share in time."""
+    places = grounds([f"{name}={size}" for name, size in sizes.items()], EngineSpec())
+    # A tenant for whoever may be served everywhere, of each region: so each one's share is seen.
+    free = {name: name.partition(":")[2] for name in THREE}
+    scenario = Scenario(places, weights=dict.fromkeys(free.values(), 1), seed=options.seed)
+    phases = tuple((ground.region, ground.phase) for ground in places)
+    load = Days(phases, options.rate, options.day, day=options.day, bound=0.2)
+    trace = days(load, shaped("chat"), seed=options.seed)
+    asks = (replace(a, tenant=free[a.region]) if a.tenant == ANY else a for a in trace.asks)
+    played = play(scenario, replace(trace, asks=tuple(asks)), Conduct(spill=spill))
+    good = {
+        name: sum(played.tally.good[one] for one in (tenant, f"{ONLY}{name}"))
+        / sum(played.tally.asked[one] for one in (tenant, f"{ONLY}{name}"))
+        for name, tenant in free.items()
+    }
+    told = {name: round(share, 4) for name, share in good.items()}
+    return {**played.result.row(), "spill": spill, "sizes": dict(sizes), "in_time": told}, good
 
 
 CAPACITY = {"capacity_requests": "24"}
@@ -154,6 +191,8 @@ NAMES: Mapping[str, Callable[[argparse.Namespace], Iterator[Row]]] = MappingProx
     {"mooncake": mooncake, "regions": regions, "overload": overload, "lost": lost}
 )
 
+RATES: Mapping[str, float] = MappingProxyType({"regions": 12.0, "lost": 500.0})
+
 
 def main(arguments: list[str]) -> int:
     """Run one of them."""
@@ -164,10 +203,12 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--compress", type=float, default=None)
     parser.add_argument("--first", type=int, default=None)
     parser.add_argument("--routers", type=int, default=1)
-    parser.add_argument("--rate", type=float, default=500.0)
+    parser.add_argument("--rate", type=float, default=None)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--day", type=float, default=1200.0)
+    parser.add_argument("--least", type=int, default=4)
     options = parser.parse_args(arguments)
+    options.rate = options.rate or RATES.get(options.name, 0.0)
     if options.name == "mooncake" and options.trace is None:
         parser.error("mooncake needs its trace")
     for row in NAMES[options.name](options):

@@ -47,9 +47,13 @@ PATIENCE: Final = 8.0
 others nobody waits longer than that times `SPARED` the shortest queue."""
 _MEAN: Final = 100
 """Requests after which the newest weighs no less in what one usually has to compute."""
+GUESS: Final = 0.2
+"""The share of a prompt that is taken for held where another router may have sent its beginning.
+More finds more of what others sent, and makes longer queues: see `docs/simulation.md`."""
 TIE: Final = 128.0
 """Tokens by which a replica may be busier and still count as no less idle: a part of an engine's
-step, for which every request waits anyway."""
+step, for which every request waits anyway. Of a short prompt not more than `_BRIEF` of it."""
+_BRIEF: Final = 0.1
 _HOLDERS: Final = 64
 """Replicas remembered for a block, the newest."""
 
@@ -138,7 +142,7 @@ class Affinity:
 
     __slots__ = ("_bound", "_guess", "_seen", "_spared", "_usual", "_written")
 
-    def __init__(self, spared: float = SPARED, guess: float = 0.1, bound: int = 1 << 17) -> None:
+    def __init__(self, spared: float = SPARED, guess: float = GUESS, bound: int = 1 << 17) -> None:
         self._spared = spared
         self._guess = guess
         self._bound = bound
@@ -180,7 +184,7 @@ class Affinity:
         wanted.setdefault(least, 0.0)
         if not known and self._guess:
             home = rendezvous(trail.anchor, loads)[0]
-            share = max(self._guess * others(home) * prompt, min(TIE, self._guess * prompt))
+            share = max(self._guess * others(home) * prompt, min(TIE, _BRIEF * prompt))
             wanted[home] = max(wanted.get(home, 0.0), share)
         chosen = min(wanted, key=lambda key: (loads[key] - wanted[key], key != least))
         left = prompt - held.get(chosen, 0)

@@ -242,9 +242,11 @@ class Heard:
 
     @property
     def code(self) -> str:
-        """The error's code; `ok` for an answer."""
+        """The error's code; `ok` for an answer, what went wrong where nothing came."""
         if self.status == 200:
             return "ok"
+        if self.status == 0:
+            return self.body.partition(b":")[0].decode()
         found = orjson.loads(self.body)["error"]["code"]
         assert isinstance(found, str)
         return found

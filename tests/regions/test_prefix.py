@@ -9,7 +9,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from regions.prefix import BLOCK, BLOCKS, PATIENCE, SIZES, TIE, Affinity, Trail, rendezvous, trail
+from regions.prefix import (
+    BLOCK,
+    BLOCKS,
+    GUESS,
+    PATIENCE,
+    SIZES,
+    TIE,
+    Affinity,
+    Trail,
+    rendezvous,
+    trail,
+)
 
 KEYS = [f"fra/{n}" for n in range(8)]
 IDLE = dict.fromkeys(KEYS, 0.0)
@@ -138,7 +149,7 @@ def test_who_shares_with_nobody_waits_for_no_guess() -> None:
     prompt = trail(talk("ann", 3))
     home = pick(Affinity(), prompt, IDLE, 10_000)
     least = next(key for key in KEYS if key != home)
-    for share, bearable in ((0.0, TIE), (0.5, 500.0), (1.0, 1000.0)):
+    for share, bearable in ((0.0, TIE), (0.5, GUESS * 5000), (1.0, GUESS * 10_000)):
         for more, chosen in ((-1, home), (1, least)):
             loads = {**dict.fromkeys(KEYS, 1e9), least: 0.0, home: bearable + more}
             found = Affinity().choose(prompt, loads, 10_000, least, others=lambda key: share)  # noqa: B023

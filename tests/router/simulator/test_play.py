@@ -171,6 +171,12 @@ def test_caches_are_used_and_nobody_waits_for_them() -> None:
     assert found["ours"].queueing_p99 <= found["round-robin"].queueing_p99 / 1.5
 
 
+def test_routers_that_share_nothing_find_what_others_sent() -> None:
+    trace = conversations(40, 6)
+    found = play(one(8, routers=4), trace).result
+    assert found.hit_rate >= 0.83 * ideal_hits(trace.asks, 64, 8 * ENGINE.kv_blocks)
+
+
 def test_three_times_too_much_keeps_the_goodput_and_the_weights() -> None:
     limits = Limits.model_validate({"queue": "1s", "waiting": 64})
     weights = {"gold": 2, "silver": 1, "bronze": 1}
