@@ -62,11 +62,13 @@ NAMES = [
 
 
 def bodies() -> list[dict[str, object]]:
-    said = [{"messages": [{"role": "user", "content": [one]}]} for one in PARTS]
-    said += [{"messages": [{"role": "tool", "tool_call_id": "a", "content": [PARTS[0]]}]}]
-    found: list[dict[str, object]] = [*said, *({"tools": one} for one in TOOLS)]
+    found = list[dict[str, object]]()
+    found += [{"messages": [{"role": "user", "content": [one]}]} for one in PARTS]
+    found += [{"messages": [{"role": "tool", "tool_call_id": "a", "content": [PARTS[0]]}]}]
+    found += [{"tools": one} for one in TOOLS]
     found += [{name: value} for name, value in PLACES.items()]
-    return [*found, *({"model": name} for name in [*NAMES, "outside"])]
+    found += [{"model": name} for name in [*NAMES, "outside"]]
+    return found
 
 
 async def test_what_moves_bytes_or_names_another_place_is_refused_with_nothing_sent(
