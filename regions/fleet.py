@@ -68,8 +68,7 @@ forgotten after seven readings, one that stays or comes again and again is seen.
 _LABEL: Final = re.compile(r'(block_size|num_gpu_blocks)="(\d+)"')
 
 
-@dataclass(frozen=True, slots=True)
-class Reading:
+class Reading(NamedTuple):
     """What an engine said at `at` (loop time); `None` where it said nothing.
 
     `running`, `waiting`: requests; `kv`: share of the KV cache in use, 0 to 1; `progress`: a
@@ -148,14 +147,17 @@ class Readings:
     Attributes:
         telling: the replicas of which `both` says more than nothing, while it is fresh.
         told: those whose engines ever told of themselves.
+        watched: replicas of which somebody wants to know that a reading changed what others
+            usually have there: each key's set gets the key.
     """
 
-    __slots__ = ("_at", "_most", "_moved", "_usual", "stale", "telling", "told")
+    __slots__ = ("_at", "_most", "_moved", "_usual", "stale", "telling", "told", "watched")
 
     def __init__(self, stale: float = 5.0) -> None:
         self.stale = stale
         self.telling: set[str] = set()
         self.told: set[str] = set()
+        self.watched: dict[str, set[object]] = {}
         self._at: dict[str, Reading] = {}
         self._moved: dict[str, float] = {}
         self._most: dict[str, tuple[float, float]] = {}
@@ -168,9 +170,13 @@ class Readings:
             self._moved[key] = reading.at
         self._at[key] = reading
         self.told.add(key)
-        usual = self._usual[key] = self._smoothed(key, reading, before)
-        most = self._learned(reading, endpoint_of(key))
-        tells = most or reading.waiting or (reading.running or 0.0) > reading.own or usual
+        usual = self._smoothed(key, reading, before)
+        if key in self.watched and (usual != self._usual.get(key, 0.0) or reading.running is None):
+            self.watched[key].add(key)
+        self._usual[key] = usual
+        # Where nobody waits, and nobody did lately, there is nothing to learn.
+        most = self._learned(reading, endpoint_of(key)) if reading.waiting or self._most else None
+        tells = most or usual or reading.waiting or (reading.running or 0.0) > reading.own
         if reading.running is None or not tells:
             self.telling.discard(key)
         else:
@@ -178,8 +184,10 @@ class Readings:
 
     def _smoothed(self, key: str, reading: Reading, before: Reading | None) -> float:
         """What others have at a replica over its last readings; the first of them counts whole."""
-        foreign = max(0.0, (reading.running or 0.0) + (reading.waiting or 0.0) - reading.own)
-        if before is None or reading.at - before.at > self.stale:
+        at, running, waiting, _, _, own, _ = reading
+        foreign = (running or 0.0) + (waiting or 0.0) - own
+        foreign = foreign if foreign > 0 else 0.0
+        if before is None or at - before.at > self.stale:
             return foreign
         usual = self._usual[key]
         usual += _NEWEST * (foreign - usual)
@@ -238,7 +246,8 @@ class Readings:
         if found is None or found.running is None or now - found.at > self.stale:
             return 0.0, self._remembered(key, now, own or 0)
         total = found.running + (found.waiting or 0.0)
-        foreign, most = max(0.0, total - found.own), self._takes(endpoint_of(key), now)
+        foreign = max(0.0, total - found.own)
+        most = self._takes(endpoint_of(key), now) if self._most else None
         if found.waiting:
             most = max(1.0, found.running)
         elif most is None:
@@ -252,7 +261,8 @@ class Readings:
     def _remembered(self, key: str, now: float, own: int) -> float:
         """The pressure by own requests alone, on an engine that tells nothing now, as one that
         comes back: else all who wait find it empty."""
-        most = self._takes(endpoint_of(key), now) if key in self._at else None
+        known = self._most and key in self._at
+        most = self._takes(endpoint_of(key), now) if known else None
         return 0.0 if most is None else own / most
 
     def forget(self, keep: frozenset[str]) -> None:

@@ -107,9 +107,9 @@ def _linked(before: bytes, text: str) -> bytes:
     return blake2b(before + text.encode("utf-8", "surrogatepass"), digest_size=8).digest()
 
 
-def rendezvous(anchor: bytes, keys: Iterable[str]) -> list[str]:
-    """Replica keys, the anchor's own first: the same order in every router."""
-    return sorted(keys, key=lambda key: blake2b(anchor + key.encode(), digest_size=8).digest())
+def rendezvous(anchor: bytes, keys: Iterable[str]) -> str:
+    """The anchor's own replica of these: the same in every router."""
+    return min(keys, key=lambda key: blake2b(anchor + key.encode(), digest_size=8).digest())
 
 
 _Holder = tuple[str, float]
@@ -159,6 +159,7 @@ class Affinity:
         room: Callable[[str], float] = _endless,
         others: Callable[[str], float] = _all,
         queues: bool = False,
+        keys: Iterable[str] | None = None,
     ) -> tuple[str, int]:
         """The replica for a prompt, and how many of its tokens that has yet to compute; remembered.
 
@@ -169,6 +170,7 @@ class Affinity:
             room: the tokens that a replica's cache can hold.
             others: the share of the requests at a replica that this router did not send.
             queues: whether every replica has prompts to compute, so that whoever comes waits.
+            keys: all replicas, where `loads` finds out one by one which of them may be chosen.
         """
         held, known = self._held(trail, prompt, room)
         place = endpoint_of(least)
@@ -183,7 +185,9 @@ class Affinity:
         }
         wanted.setdefault(least, 0.0)
         if not known and self._guess:
-            home = rendezvous(trail.anchor, loads)[0]
+            home = rendezvous(trail.anchor, loads if keys is None else keys)
+            if home not in loads:
+                home = rendezvous(trail.anchor, loads)
             share = max(self._guess * others(home) * prompt, min(TIE, _BRIEF * prompt))
             wanted[home] = max(wanted.get(home, 0.0), share)
         chosen = min(wanted, key=lambda key: (loads[key] - wanted[key], key != least))

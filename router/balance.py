@@ -9,7 +9,7 @@ choose at once, each sees what the others took.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import log
 from typing import Final, NamedTuple
@@ -20,6 +20,7 @@ from regions.model import Tier
 from regions.pace import Line, Paces
 from regions.prefix import Affinity, Trail
 from router.declared import apart, capacities, costs, halves
+from router.lineup import FEW, UNDER_WAY, USUAL, Lineup, Lineups, Loads, Look, Seat, by_rank
 from router.load import Berth, Held, InFlight
 from router.selection import Condition
 from router.snapshot import Snapshot
@@ -27,11 +28,6 @@ from router.snapshot import Snapshot
 ENGINE_FULL: Final = 1.25
 """An engine may let a few wait, so that its next batch is full; above this it has enough."""
 
-_USUAL: Final = 512.0
-"""Tokens of a request of which nothing is known, as those that other routers sent."""
-
-_UNDER_WAY: Final = 0.02
-"""What a token of an answer under way weighs against one of a prompt that is still to compute."""
 _SLOWED: Final = 0.4
 """The same for a whole answer: each of its tokens comes the later, the more are under way there.
 Only the own ones, for what others have is known late, and regions that follow it swing. They tell
@@ -49,6 +45,8 @@ _BELOW: Final = 1 - 1e-9
 """A random number may be 1, whose place among equals would be infinitely far."""
 _NOWHERE: Final = Condition(Standing.MARKED, 0.0, 1.0)
 
+Keys = Mapping[str, object]
+"""An endpoint's replicas by their keys."""
 Turn = tuple[Tier, bool, float, float, float, int]
 """What tells endpoints apart that are all well: tier, late, cost, near or soon, load, number."""
 
@@ -66,37 +64,12 @@ class Bay(NamedTuple):
     line: Line
 
 
-class Seat(NamedTuple):
-    """One replica as it stands: the smallest is the best to ask.
-
-    `load` is everything there, `work` the own prompts that are still to compute.
-    """
-
-    key: str
-    standing: Standing
-    full: bool
-    load: float
-    retry_in: float
-    priority: int = 0
-    work: float = 0.0
-
-    @property
-    def rank(self) -> tuple[bool, bool, int, int, float]:
-        """Marked ones last, full ones before them, then by standing, priority and load."""
-        marked = self.standing is Standing.MARKED
-        return marked, self.full, self.standing.turn, self.priority, self.load
-
-
 class _Half(NamedTuple):
     """The other half of an endpoint, its best replica, and the least prompt for it, in tokens."""
 
     endpoint: str
     seat: Seat
     least: int
-
-
-def _rank(seat: Seat) -> tuple[bool, bool, int, int, float]:
-    return seat.rank
 
 
 @dataclass(slots=True)
@@ -123,10 +96,13 @@ class Balance:
     _apart: Mapping[str, tuple[int, float]] = field(default_factory=dict)
     _costs: Mapping[str, float] = field(default_factory=dict)
     _halves: Mapping[str, tuple[str, int]] = field(default_factory=dict)
+    _uneven: frozenset[str] = frozenset()
+    _lineups: Lineups = field(init=False)
 
     def __post_init__(self) -> None:
         """What opens is what paces are learned from."""
         self.inflight.on_open = self._opened
+        self._lineups = Lineups(self.inflight, self.readings)
 
     def _opened(self, held: Held, seconds: float) -> None:
         self.paces.learn(endpoint_of(held.key), held.ahead, seconds)
@@ -142,8 +118,7 @@ class Balance:
         keys = self.snapshot().targets.get(endpoint)
         if not keys:
             return _NOWHERE
-        seats = self._seats(endpoint, keys)
-        best = seats[0] if len(seats) == 1 else min(seats, key=_rank)
+        best = self._best(endpoint, keys)
         soon, full = self.paces.expect(endpoint, best.load + prompt), best.full
         if self._halves and (half := self._half(endpoint)) is not None:
             # For short prompts too: who waits for an endpoint waits for the same as all others.
@@ -189,7 +164,7 @@ class Balance:
         limit, told = self.snapshot().config.router.limits.target, self.readings.told
         telling = self.readings.telling
         for tier, number, _, key, cost, home, berth, line in bays:
-            floor, pace, load = line.floor, line.pace, _UNDER_WAY * berth.tokens
+            floor, pace, load = line.floor, line.pace, UNDER_WAY * berth.tokens
             if berth.prompts:  # as `Berth.left`, without a call for each
                 work = berth.work - (now - berth.at) / pace if pace else berth.work
                 if work > 0:
@@ -218,7 +193,7 @@ class Balance:
         More than that, and who looks would follow the others more than the own requests. How far
         they are isn't told: but of those that wait none has begun.
         """
-        part = max(_UNDER_WAY, 1 - 1 / pressure) if pressure > 1 else _UNDER_WAY
+        part = max(UNDER_WAY, 1 - 1 / pressure) if pressure > 1 else UNDER_WAY
         return self.readings.usual(key, now) * self._mean() * part
 
     def _near(self, key: str, soon: float, line: Line) -> int:
@@ -232,27 +207,37 @@ class Balance:
         known = snapshot.policy.endpoints.get(endpoint)
         return known is not None and known.source == snapshot.region
 
-    def _seats(self, endpoint: str, keys: Iterable[str]) -> list[Seat]:
+    def _best(self, endpoint: str, keys: Keys) -> Seat:
+        """How its best replica stands."""
+        look, lineup = self._look(endpoint), self._lineup(endpoint, keys)
+        if lineup is not None:
+            return lineup.best(look, self.loop_time())
+        return min(map(look, keys), key=by_rank)
+
+    def _lineup(self, endpoint: str, keys: Keys) -> Lineup | None:
+        """A large endpoint's replicas in order, if only their loads tell them apart; `_look` says
+        first which snapshot is in force."""
+        if len(keys) <= FEW or endpoint in self._uneven:
+            return None
+        return self._lineups.of(endpoint, keys)
+
+    def _look(self, endpoint: str) -> Look:
+        """How any of an endpoint's replicas stands now."""
         capacity, now = self._capacity(endpoint), self.loop_time()
         rate = self.paces.rate(endpoint)
-        return [self._seat(capacity, key, now, rate) for key in keys]
-
-    def seat(self, endpoint: str, key: str) -> Seat:
-        """How one replica stands."""
-        rate = self.paces.rate(endpoint)
-        return self._seat(self._capacity(endpoint), key, self.loop_time(), rate)
+        return lambda key: self._seat(capacity, key, now, rate)
 
     def _seat(self, capacity: Capacity | None, key: str, now: float, rate: float) -> Seat:
         standing, share, retry = self.health.state(key, now)
-        own = self.inflight.requests(key)
-        foreign, pressure = self.readings.both(key, now, own)
-        tokens: float = self.inflight.tokens(key)
-        work = self.inflight.work(key, now, rate) if own else 0.0
-        load = work + _UNDER_WAY * tokens
-        if key in self.readings.telling:
+        berth, readings = self.inflight.known(key), self.readings
+        own, tokens = berth.requests, float(berth.tokens)
+        foreign, pressure = readings.both(key, now, own)
+        work = berth.left(now, rate) if own else 0.0
+        load = work + UNDER_WAY * tokens
+        if key in readings.telling:
             tokens += foreign * self._mean()
             load += self._theirs(key, now, pressure)
-        full = self._used(capacity, key, foreign, pressure, tokens) >= 1
+        full = self._used(capacity, own + foreign, pressure, tokens) >= 1
         if standing is Standing.TRIAL or share < 1:
             full = full or self._enough(key, now)
         if key not in self._apart:
@@ -271,24 +256,24 @@ class Balance:
         own = self.inflight.requests(key)
         foreign, pressure = self.readings.both(key, self.loop_time(), own)
         tokens = self.inflight.tokens(key) + foreign * self._mean()
-        return self._used(self._capacity(endpoint), key, foreign, pressure, tokens)
+        return self._used(self._capacity(endpoint), own + foreign, pressure, tokens)
 
     def _used(
-        self, capacity: Capacity | None, key: str, foreign: float, pressure: float, tokens: float
+        self, capacity: Capacity | None, requests: float, pressure: float, tokens: float
     ) -> float:
         used = pressure / ENGINE_FULL
-        if capacity is None:
-            return used
-        return max(used, capacity.used(self.inflight.requests(key) + foreign, tokens))
+        return used if capacity is None else max(used, capacity.used(requests, tokens))
 
     def _mean(self) -> float:
-        return self.inflight.mean or _USUAL
+        return self.inflight.mean or USUAL
 
     def _capacity(self, endpoint: str) -> Capacity | None:
         snapshot = self.snapshot()
         if snapshot is not self._of:
             self._of, self._capacities = snapshot, capacities(snapshot.policy.endpoints)
             self._apart = apart(snapshot)
+            self._uneven = frozenset(map(endpoint_of, self._apart))
+            self._lineups.clear()
             self._costs = costs(snapshot.policy.endpoints)
             self._halves = halves(snapshot.policy.endpoints)
         return self._capacities.get(endpoint)
@@ -306,15 +291,18 @@ class Balance:
         Args:
             tokens: prompt and expected output; `prompt` the first of the two alone.
         """
-        if not (keys := tuple(self.snapshot().targets.get(endpoint, ()))):
+        keys = self.snapshot().targets.get(endpoint)
+        if not keys:
             return None
         if len(keys) == 1:
-            return self._entered(endpoint, keys[0], tokens, prompt)
-        seats = self._seats(endpoint, keys)
-        best = min(seat.rank[:4] for seat in seats)
-        alike = [seat for seat in seats if seat.rank[:4] == best]
-        chosen, left = self._chosen(alike, prompt, trail)
-        return self._entered(endpoint, chosen, tokens, left)
+            return self._entered(endpoint, next(iter(keys)), tokens, prompt)
+        found = self._quickly(endpoint, keys, prompt, trail)
+        if found is None:
+            ranked = [(seat.rank[:4], seat) for seat in map(self._look(endpoint), keys)]
+            best = min([rank for rank, _ in ranked])
+            alike = [seat for rank, seat in ranked if rank == best]
+            found = self._chosen(alike, prompt, trail)
+        return self._entered(endpoint, found[0], tokens, found[1])
 
     def _entered(self, endpoint: str, key: str, tokens: int, left: int) -> Held:
         """Count a request, whose prompt is work here unless another endpoint computes it."""
@@ -331,7 +319,7 @@ class Balance:
         keys = self.snapshot().targets.get(name)
         if not keys:
             return None
-        best = min(self._seats(name, keys), key=_rank)
+        best = self._best(name, keys)
         return None if best.standing is Standing.MARKED else _Half(name, best, least)
 
     def enter(self, endpoint: str, key: str, tokens: int, prompt: int) -> Held:
@@ -348,6 +336,23 @@ class Balance:
         queues = all([seat.work for seat in alike])
         return self.affinity.choose(
             trail, loads, prompt, least.key, self.readings.room, self._foreign, queues
+        )
+
+    def _quickly(
+        self, endpoint: str, keys: Keys, prompt: int, trail: Trail | None
+    ) -> tuple[str, int] | None:
+        """What `_chosen` comes to, with a look at few of many replicas; `None` where all must be
+        looked at. Among equals one draw decides, not one for each."""
+        look, lineup = self._look(endpoint), self._lineup(endpoint, keys)
+        if lineup is None:
+            return None
+        least = lineup.least(look, self.loop_time(), self.random)
+        if least is None or trail is None:
+            return None if least is None else (least.key, prompt)
+        loads = Loads(keys, look, least)
+        queues = least.work > 0 and loads.all_work()
+        return self.affinity.choose(
+            trail, loads, prompt, least.key, self.readings.room, self._foreign, queues, keys
         )
 
     def _foreign(self, key: str) -> float:

@@ -19,13 +19,17 @@ if TYPE_CHECKING:
 
 class Berth:
     """One replica's open requests: how many, their tokens, and of these the prompts whose answers
-    have not begun. `work` of those was to compute at loop time `at`, for `unopened` requests."""
+    have not begun. `work` of those was to compute at loop time `at`, for `unopened` requests.
 
-    __slots__ = ("at", "prompts", "requests", "tokens", "unopened", "work")
+    `changed`, if set, gets the berth itself whenever its tokens change.
+    """
+
+    __slots__ = ("at", "changed", "prompts", "requests", "tokens", "unopened", "work")
 
     def __init__(self) -> None:
         self.requests = self.tokens = self.prompts = self.unopened = 0
         self.work = self.at = 0.0
+        self.changed: set[object] | None = None
 
     def left(self, now: float, rate: float) -> float:
         """See `InFlight.work`."""
@@ -63,6 +67,10 @@ class InFlight:
             found = self._berths[key] = Berth()
         return found
 
+    def known(self, key: str) -> Berth:
+        """The same, to look at once: of a replica without one, an empty one that is nobody's."""
+        return self._berths.get(key, _NOTHING)
+
     def forget(self, keep: frozenset[str]) -> None:
         """Drop replicas that are gone and where nothing is open."""
         for key in self._berths.keys() - keep:
@@ -80,6 +88,11 @@ class InFlight:
         at `rate` tokens a second (0 where that is not known).
         """
         return self._berths.get(key, _NOTHING).left(now, rate)
+
+    @property
+    def count(self) -> int:
+        """Requests in flight at all replicas."""
+        return self._count
 
     @property
     def mean(self) -> float:
@@ -110,6 +123,8 @@ class InFlight:
         berth.requests += 1
         if prompt:
             berth.unopened += 1
+        if berth.changed is not None:
+            berth.changed.add(berth)
         return Held(self, berth, key, tokens, prompt, ahead, now)
 
     def leave(self, berth: Berth, tokens: int) -> None:
@@ -118,6 +133,8 @@ class InFlight:
         self._count -= 1
         berth.requests -= 1
         berth.tokens -= tokens
+        if berth.changed is not None:
+            berth.changed.add(berth)
         if self.on_leave is not None:
             self.on_leave()
 

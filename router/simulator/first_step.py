@@ -48,6 +48,8 @@ class FirstStep(Ended):
         station = self.flight.station
         self.first_held = station.choose(self.half, self.left, self.flight.path)
         kept = None if self.first_held is None else self.first_held.key
+        if kept is not None:
+            station.stir(self.flight.stage.fleet, kept)
         self.turns = enumerate(station.balance.in_turn(station.snapshot, self.half.name, kept))
         self._next(Sign.OK)
 
@@ -67,6 +69,7 @@ class FirstStep(Ended):
         station, stage, first = self.flight.station, self.flight.stage, self.first_held
         kept = first is not None and first.key == self.key
         self.held = first if kept else station.inflight.enter(self.key, self.left, self.left, now)
+        station.stir(stage.fleet, self.key)
         station.health.start(self.key, now)
         self.link = round_trip(station.home, stage.fleet.at[self.key])
         stage.loop.call_later(self.link / 2, self._reached)

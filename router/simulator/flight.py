@@ -57,6 +57,7 @@ class Flight(Ended):
 
     Attributes:
         made: attempts that might have answered.
+        tokens: prompt and expected output, as they were counted when it was placed.
         final: the last endpoint of its order.
         moved: the endpoint that a cache of its prompt was made for, and where that is.
         whole: endpoints that compute its prompt themselves from here on.
@@ -64,7 +65,7 @@ class Flight(Ended):
 
     __slots__ = (
         "again", "ask", "came", "candidacy", "final", "held", "job", "key", "link", "made", "moved",
-        "path", "placed", "stage", "started", "station", "turns", "unsent", "whole",
+        "path", "placed", "stage", "started", "station", "tokens", "turns", "unsent", "whole",
     )  # fmt: skip
 
     def __init__(self, stage: Stage, station: Station, ask: Ask, number: int) -> None:
@@ -73,6 +74,7 @@ class Flight(Ended):
         self.job = Job(f"{number}", ask.prompt, ask.output, ask.blocks, kinds=kinds)
         self.came = ask.at
         self.again = self.made = 0
+        self.tokens = ask.prompt
         self.key, self.link, self.started, self.unsent = "", 0.0, False, False
         self.path: Trail | None = None
         self.placed: Held | None = None
@@ -134,6 +136,9 @@ class Flight(Ended):
             self.came = self.stage.loop.time()
         self.station.budget.earn()
         self.held = self.placed = placed.held
+        if self.held is not None:
+            self.tokens = self.held.tokens
+            self.station.stir(self.stage.fleet, self.held.key)
         self.turns, self.final = self._in_turn(placed), placed.order[-1]
         self._next()
 
@@ -214,7 +219,9 @@ class Flight(Ended):
         stage, now = self.stage, self.stage.loop.time()
         if self.held is None or self.held.key != self.key:
             self._give_back()
-            self.held = self.station.inflight.enter(self.key, self.ask.prompt)
+            # As `router.dispatch` has it: the prompt is no work that another's would wait for.
+            self.held = self.station.inflight.enter(self.key, self.tokens)
+            self.station.stir(stage.fleet, self.key)
         if self.candidacy not in self.station.eligible(self.ask.tenant):
             stage.tally.outside += 1
         self.station.health.start(self.key, now)

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from policies.model import Priority
-from regions.fleet import Reading, Readings
+from regions.fleet import Readings
 from regions.health import HealthBook
 from regions.model import Endpoint
 from regions.prefix import Trail, trail
@@ -17,6 +17,7 @@ from router.load import Held, InFlight
 from router.placing import Placed, Placing, Wish
 from router.pools import Pools
 from router.retrying import RetryBudget
+from router.simulator.looking import Looking
 from router.simulator.scenario import MODEL, Scenario, eligible
 from router.simulator.strategies import STRATEGIES
 from router.simulator.timing import EngineSpec
@@ -122,6 +123,7 @@ class Station:
         self._classes = scenario.classes
         self._eligible: dict[str, tuple[Candidacy, ...]] = {}
         self._texts: dict[int, str] = {}
+        self._looking: Looking | None = None
 
     def eligible(self, tenant: str) -> tuple[Candidacy, ...]:
         """What a tenant may use from here."""
@@ -168,14 +170,13 @@ class Station:
         return found
 
     def scrape(self, fleet: Fleet, now: float) -> None:
-        """Read every engine's metrics that answers, as `router.watch.scrape` does."""
-        for key, one in fleet.engines.items():
-            if one.up:
-                load, totals = one.engine.load, one.engine.totals
-                own = self.inflight.requests(key)
-                reading = Reading(
-                    now, load.running, load.waiting, load.kv_usage, totals.generated, own,
-                    fleet.specs[key].kv_blocks * fleet.specs[key].block_size,
-                )  # fmt: skip
-                self.readings.report(key, reading)
+        """Read every engine's metrics that answers, and place those that wait."""
+        if self._looking is None:
+            self._looking = Looking(fleet.engines, fleet.specs, self.inflight, self.readings)
+        self._looking.look(now)
         self.room.wake()
+
+    def stir(self, fleet: Fleet, key: str) -> None:
+        """A request was counted at a replica: its next reading is another one."""
+        if self._looking is not None:
+            self._looking.stirring.add(fleet.engines[key])

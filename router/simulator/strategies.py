@@ -11,7 +11,8 @@ from types import MappingProxyType
 from typing import Final
 
 from regions.prefix import Trail
-from router.balance import Balance, Seat
+from router.balance import Balance, Keys
+from router.lineup import Seat
 
 
 class LeastLoad(Balance):
@@ -22,8 +23,24 @@ class LeastLoad(Balance):
     def _chosen(self, alike: Sequence[Seat], prompt: int, trail: Trail | None) -> tuple[str, int]:
         return super()._chosen(alike, prompt, None)
 
+    def _quickly(
+        self, endpoint: str, keys: Keys, prompt: int, trail: Trail | None
+    ) -> tuple[str, int] | None:
+        return super()._quickly(endpoint, keys, prompt, None)
 
-class RoundRobin(Balance):
+
+class _Every(Balance):
+    """What looks at every replica, however many there are."""
+
+    __slots__ = ()
+
+    def _quickly(
+        self, endpoint: str, keys: Keys, prompt: int, trail: Trail | None
+    ) -> tuple[str, int] | None:
+        return None
+
+
+class RoundRobin(_Every):
     """One after the other."""
 
     __slots__ = ("_turn",)
@@ -33,7 +50,7 @@ class RoundRobin(Balance):
         return alike[self._turn % len(alike)].key, prompt
 
 
-class Random(Balance):
+class Random(_Every):
     """Any."""
 
     __slots__ = ()
@@ -42,7 +59,7 @@ class Random(Balance):
         return alike[min(len(alike) - 1, int(self.random() * len(alike)))].key, prompt
 
 
-class Prefix(Balance):
+class Prefix(_Every):
     """Wherever most of the prompt is held, however busy that is."""
 
     __slots__ = ()

@@ -17,6 +17,7 @@ from __future__ import annotations
 import random
 from collections import deque
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from router.simulator.blocks import BlockPool, Holding
 
@@ -81,8 +82,7 @@ class Progress:
     times: JobTimes | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Load:
+class Load(NamedTuple):
     """What vLLM's gauges would say now."""
 
     running: int
@@ -149,6 +149,11 @@ class Engine:
     def load(self) -> Load:
         """The gauges now."""
         return Load(len(self._running), len(self._waiting), self._pool.usage)
+
+    @property
+    def idle(self) -> bool:
+        """Whether it has no job at all."""
+        return not (self._running or self._waiting)
 
     def cached(self, job: Job) -> int:
         """Tokens of a job's prompt that are in the cache now."""

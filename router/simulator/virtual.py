@@ -96,10 +96,11 @@ class Ended:
 class LoopEngine:
     """One engine on the running loop. `up` until it is killed, and again when revived.
 
-    `life` says how often it was killed: what it held before is gone.
+    `life` says how often it was killed: what it held before is gone. Each set in `watching` gets
+    the engine when it begins something, dies or comes back.
     """
 
-    __slots__ = ("_asking", "_loop", "_spec", "_timer", "engine", "life", "up")
+    __slots__ = ("_asking", "_loop", "_spec", "_timer", "engine", "life", "up", "watching")
 
     def __init__(self, spec: EngineSpec) -> None:
         self._loop = asyncio.get_running_loop()
@@ -108,6 +109,12 @@ class LoopEngine:
         self._timer: asyncio.TimerHandle | None = None
         self.engine = LeapingEngine(spec)
         self.up, self.life = True, 0
+        self.watching: list[set[LoopEngine]] = []
+
+    def stir(self) -> None:
+        """Tell who watches."""
+        for one in self.watching:
+            one.add(self)
 
     def submit(self, job: Job, asking: Ended) -> None:
         """Queue a job.
@@ -117,11 +124,13 @@ class LoopEngine:
         """
         self.engine.submit(job, self._loop.time())
         self._asking[job.id] = asking
+        self.stir()
         self._schedule()
 
     def kill(self) -> None:
         """Everything that runs ends now, without an answer; the cache is lost."""
         self.up, self.life = False, self.life + 1
+        self.stir()
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -133,6 +142,7 @@ class LoopEngine:
     def revive(self) -> None:
         """Take requests again, with an empty cache."""
         self.up = True
+        self.stir()
 
     def _schedule(self) -> None:
         due = self.engine.next_at

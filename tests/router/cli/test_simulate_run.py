@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+import io
 import json
+import os
+import pty
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -212,3 +218,35 @@ def test_a_load_that_would_never_end_is_told(domicile: Domicile, engine: str, la
 def test_a_property_that_is_not_used_ends_no_load(domicile: Domicile) -> None:
     words = ("--days", "1", "--day", "60", "--first", "20", "--engine", "transfer_rate=1e-9")
     assert domicile("simulate", "run", *words).code == 0
+
+
+def test_a_real_ctrl_c_keeps_the_runs_that_are_done() -> None:
+    """Of three runs the second has begun, as the bar at a terminal tells: the first is shown."""
+    words = ("--days", "40", "--day", "60", "--rate", "3", "--replicas", "1,2,3", "--json")
+    ours, theirs = pty.openpty()
+    environment = {**os.environ, "TERM": "xterm", "COLUMNS": "200"}
+    command = (sys.executable, "-m", "router", "simulate", "run", *words)
+    with (
+        os.fdopen(ours, "rb", buffering=0) as terminal,
+        subprocess.Popen(command, stdout=subprocess.PIPE, stderr=theirs, env=environment) as run,
+    ):
+        os.close(theirs)
+        seen = b""
+        while b"run 2 of 3" not in seen:
+            seen += terminal.read(4096)
+        run.send_signal(signal.SIGINT)
+        out = b"" if run.stdout is None else run.stdout.read()
+        while run.poll() is None:
+            seen += _left(terminal)
+        seen += _left(terminal)
+    assert run.returncode == 130
+    assert [row["replicas"] for row in json.loads(out)["runs"]] == [1]
+    assert b"stopped: the other runs were not made" in seen
+
+
+def _left(terminal: io.FileIO) -> bytes:
+    """What a terminal still has; nothing once nobody writes there any more."""
+    try:
+        return terminal.read(4096)
+    except OSError:
+        return b""
