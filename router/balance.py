@@ -20,7 +20,7 @@ from regions.model import Tier
 from regions.pace import Line, Paces
 from regions.prefix import Affinity, Trail
 from router.declared import apart, capacities, costs, halves
-from router.lineup import FEW, UNDER_WAY, USUAL, Lineup, Lineups, Loads, Look, Seat, by_rank
+from router.lineup import FEW, LOTS, UNDER_WAY, USUAL, Lineup, Lineups, Loads, Look, Seat, by_rank
 from router.load import Berth, Held, InFlight
 from router.selection import Condition
 from router.snapshot import Snapshot
@@ -344,7 +344,7 @@ class Balance:
         """What `_chosen` comes to, with a look at few of many replicas; `None` where all must be
         looked at. Among equals one draw decides, not one for each."""
         look, lineup = self._look(endpoint), self._lineup(endpoint, keys)
-        if lineup is None:
+        if lineup is None or len(keys) <= LOTS:
             return None
         least = lineup.least(look, self.loop_time(), self.random)
         if least is None or trail is None:

@@ -6,8 +6,8 @@ bound on, and stops where the next bound is above the best load found, has found
 every replica finds. A bound changes only when a request enters or leaves, or when a reading does:
 those few are put in their new places before the next look.
 
-Where a look at all is cheaper (`FEW`), or some replicas differ by declared priority or share, there
-is no lineup. Where none is well and has room, every replica is looked at, as before.
+There is no lineup of a few (`FEW`), nor where replicas differ by declared priority or share. Where
+none is well and has room, or each has prompts to compute, every replica is looked at.
 """
 
 from __future__ import annotations
@@ -22,8 +22,11 @@ from regions.fleet import Readings
 from regions.health import Standing
 from router.load import InFlight
 
-FEW: Final = 64
-"""Replicas up to which all are looked at."""
+FEW: Final = 4
+"""Replicas up to which all are looked at: to keep them in order costs as much."""
+LOTS: Final = 16
+"""Replicas up to which each of those that might be chosen draws a lot, whether its load decides
+already or not: equal seeds give the numbers that were measured so."""
 UNDER_WAY: Final = 0.02
 """What a token of an answer under way weighs against one of a prompt that is still to compute."""
 USUAL: Final = 512.0
