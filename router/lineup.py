@@ -24,7 +24,7 @@ from router.load import InFlight
 
 FEW: Final = 4
 """Replicas up to which all are looked at: to keep them in order costs as much."""
-LOTS: Final = 16
+LOTS: Final = 64
 """Replicas up to which each of those that might be chosen draws a lot, whether its load decides
 already or not: equal seeds give the numbers that were measured so."""
 UNDER_WAY: Final = 0.02
