@@ -155,6 +155,7 @@ _BETWEEN: Final = re.compile(
 )
 _MARKED: Final = re.compile(f"{_HYPHENS.pattern}|{_BETWEEN.pattern}")
 _ASCII: Final = bytes(range(128))
+_FEW: Final = 4
 _SPOKEN: Final = _HEALTH | _CHILD | _KIN
 
 
@@ -234,10 +235,14 @@ def _unmarked(text: str) -> tuple[str, str]:
         beyond = beyond.lower()
     if not _ODD.search(beyond):
         return lowered, lowered
+    said = lowered.replace("`", " ")
+    for mark in [one for one in set(beyond) if not is_normalized("NFKC", one)][:_FEW]:
+        plain = normalize("NFKC", mark)  # three dots, for instance
+        if plain == plain.lower():
+            said, beyond = said.replace(mark, plain), beyond.replace(mark, plain)
     # Only combining marks change with a letter of ASCII before them.
     if _COMBINING.search(beyond) or _HIDDEN.search(beyond) or not is_normalized("NFKC", beyond):
         return lowered, _composed(lowered)
-    said = lowered.replace("`", " ")
     for mark in set(_MARKED.findall(beyond)):
         said = said.replace(mark, "-" if _HYPHENS.match(mark) else " ")
     return lowered, said
