@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from classifiers.difficulty.artifact import load
-from classifiers.difficulty.commands import SHIPPED, Comparison, compare
+from classifiers.difficulty.artifact import SHIPPED, load
+from classifiers.difficulty.commands import Comparison, compare
 
 BEFORE: Final = ".before"
 

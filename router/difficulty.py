@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
-from classifiers.difficulty.artifact import Artifact, ArtifactError, load
+from classifiers.difficulty.artifact import SHIPPED, Artifact, ArtifactError, load
 from classifiers.difficulty.compiled import find
 from classifiers.difficulty.grader import share_of_quality
 from classifiers.difficulty.scorer import Difficulty, interpolate
@@ -24,7 +24,6 @@ from router.config import ConfigError
 from router.references import References, read
 
 LABELS: Final = 200
-SHIPPED: Final = Path(__file__).parent.parent / "classifiers" / "models" / "prior.bin"
 FILE: Final = "file:"
 
 

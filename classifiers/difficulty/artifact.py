@@ -21,6 +21,8 @@ from classifiers.difficulty.features import BITS, BUCKETS, HEAD, STRUCTURE, TAIL
 MAGIC: Final = b"domicile-difficulty-4\n"
 LIMIT: Final = 1 << 20
 ANY: Final = "*"
+SHIPPED: Final = Path(__file__).parent.parent / "models" / "prior.bin"
+"""The prior that is part of the package."""
 Numbers = tuple[float, ...]
 
 

@@ -18,6 +18,7 @@ import numpy as np
 
 from classifiers.difficulty import dataset, evaluated, evaluation, plots, recipe
 from classifiers.difficulty.artifact import ANY, Artifact, ArtifactError, PairModel, load, save
+from classifiers.difficulty.artifact import SHIPPED as SHIPPED
 from classifiers.difficulty.calibration import platt_knots
 from classifiers.difficulty.card import render
 from classifiers.difficulty.compiled import find
@@ -28,7 +29,6 @@ from classifiers.difficulty.evaluation import NoRows
 from classifiers.difficulty.scorer import Difficulty
 from classifiers.difficulty.training import TooFewRows
 
-SHIPPED: Final = Path(__file__).parent.parent / "models" / "prior.bin"
 MEASURED: Final = SHIPPED.with_name("prior.measured.jsonl")
 DRAWS: Final = 6
 CALIBRATE_BELOW: Final = 500

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from classifiers.difficulty.artifact import ANY, load, save
+from classifiers.difficulty.artifact import ANY, SHIPPED, load, save
 from router.config import ConfigError
-from router.difficulty import LABELS, SHIPPED
+from router.difficulty import LABELS
 from router.reload_files import fingerprint
 from tests.cases.graded import files
 

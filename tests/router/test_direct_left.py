@@ -8,7 +8,7 @@ from contextlib import suppress
 import pytest
 from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 
-from router.direct import DirectExchange
+from router.direct_exchange import DirectExchange
 from router.door import Door
 from router.errors import ClientGone
 from router.exchange import Exchange, while_connected

@@ -7,12 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from classifiers.difficulty.artifact import load
+from classifiers.difficulty.artifact import SHIPPED, load
 from classifiers.difficulty.grader import Grader
 from classifiers.difficulty.scorer import Difficulty, Score
 from classifiers.view import PromptView
 from router.config import ConfigError
-from router.difficulty import SHIPPED
 from router.grading import HANGS, LEASE, ROW, _Kept
 from tests.cases.built import built, entries
 from tests.cases.graded import EASY, HARD, files
