@@ -26,6 +26,7 @@ from sklearn.linear_model import Ridge
 from bench import sensitive
 from classifiers.difficulty import artifact as artifacts
 from classifiers.difficulty import commands, compiled, curves, dataset, evaluation
+from classifiers.difficulty.artifact import SHIPPED
 from classifiers.difficulty.dataset import Example
 from classifiers.difficulty.evaluation import Scores
 from classifiers.difficulty.scorer import Difficulty
@@ -59,7 +60,7 @@ def rows(folder: Path, source: str, split: str) -> tuple[Example, ...]:
 @cache
 def common() -> bytes:
     """How common words are, as the shipped artifact has it."""
-    return artifacts.load(commands.SHIPPED).common
+    return artifacts.load(SHIPPED).common
 
 
 def show(section: str, values: dict[str, object]) -> None:
@@ -265,7 +266,7 @@ def latency(shipped: artifacts.Artifact, test: Sequence[Example], repeat: int) -
         "python": timings(partial(slow.score, view), repeat // 5),
         "compiled": timings(partial(fast.score, view), repeat // 5) if library else said,
     })  # fmt: skip
-    path = commands.SHIPPED
+    path = SHIPPED
     model = artifacts.load(path)
     show("artifact", {
         "bytes": path.stat().st_size, "version": model.version(),
@@ -293,7 +294,7 @@ def repeats(shipped: artifacts.Artifact, folder: Path) -> None:
     files = [folder / f"{s}.{part}.jsonl.gz" for s in SOURCES for part in ("train", "dev")]
     with tempfile.TemporaryDirectory() as made:
         commands.train(files, Path(made) / "prior.bin", "prior", prior=True)
-        same = (Path(made) / "prior.bin").read_bytes() == commands.SHIPPED.read_bytes()
+        same = (Path(made) / "prior.bin").read_bytes() == SHIPPED.read_bytes()
     show("recipe", {"same_bytes": same, "built_on": shipped.card["build"]})
 
 
@@ -303,7 +304,7 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="fewer bootstrap draws, no training")
     asked = parser.parse_args()
     draws, repeat = (100, 500) if asked.quick else (1000, 5000)
-    shipped = artifacts.load(commands.SHIPPED)
+    shipped = artifacts.load(SHIPPED)
     dev = rows(asked.data, "routellm_mmlu", "dev")
     latency(shipped, dev, repeat)
     patterns(dev, repeat)

@@ -17,8 +17,15 @@ from typing import Final
 import numpy as np
 
 from classifiers.difficulty import dataset, evaluated, evaluation, plots, recipe
-from classifiers.difficulty.artifact import ANY, Artifact, ArtifactError, PairModel, load, save
-from classifiers.difficulty.artifact import SHIPPED as SHIPPED
+from classifiers.difficulty.artifact import (
+    ANY,
+    SHIPPED,
+    Artifact,
+    ArtifactError,
+    PairModel,
+    load,
+    save,
+)
 from classifiers.difficulty.calibration import platt_knots
 from classifiers.difficulty.card import render
 from classifiers.difficulty.compiled import find

@@ -10,6 +10,7 @@ from typing import ParamSpec, TypeVar
 
 import click
 
+from classifiers.difficulty.artifact import SHIPPED
 from router.cli.progress import following
 from router.cli.shown import json_option, print_json, print_table
 
@@ -87,7 +88,7 @@ def evaluate(
 
     with following() as told:
         found = commands.evaluate(
-            files, pair, labels, model or commands.SHIPPED, told=told, draw=plots is not None
+            files, pair, labels, model or SHIPPED, told=told, draw=plots is not None
         )
     _draw(plots, found.figures)
     _show("evaluation", found.as_json(), as_json)
@@ -146,7 +147,7 @@ def calibrate(
     """  # noqa: D301
     from classifiers.difficulty import commands
 
-    version, figures = commands.calibrate(files, pair, output, model or commands.SHIPPED, name)
+    version, figures = commands.calibrate(files, pair, output, model or SHIPPED, name)
     _draw(plots, figures)
     _show("calibrated", {"version": version, "output": str(output)}, as_json)
 
@@ -204,9 +205,9 @@ def card(model: Path | None, plots: Path | None) -> None:
     """
     from classifiers.difficulty import commands
 
-    click.echo(commands.card(model or commands.SHIPPED))
+    click.echo(commands.card(model or SHIPPED))
     if plots is not None:
-        _draw(plots, commands.card_figures(model or commands.SHIPPED))
+        _draw(plots, commands.card_figures(model or SHIPPED))
 
 
 @command.command("compile")

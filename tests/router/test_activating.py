@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from classifiers.difficulty import commands
-from classifiers.difficulty.artifact import load
+from classifiers.difficulty.artifact import SHIPPED, load
 from classifiers.difficulty.commands import NotBetter
 from router import activating
 from router.activating import BEFORE, NotActivated, activate
@@ -78,16 +78,16 @@ def test_what_is_not_surely_better_changes_nothing(
 
 def test_a_pair_in_use_is_never_lost(trained: Path, tmp_path: Path, held: Path) -> None:
     used = tmp_path / "prior.bin"
-    used.write_bytes(commands.SHIPPED.read_bytes())
+    used.write_bytes(SHIPPED.read_bytes())
     with pytest.raises(NotBetter, match="no model of `llama"):
         activate(trained, used, [held])
 
 
 def test_the_shipped_prior_is_never_replaced(trained: Path, held: Path) -> None:
-    before = commands.SHIPPED.read_bytes()
+    before = SHIPPED.read_bytes()
     with pytest.raises(NotActivated, match="name the new"):
-        activate(trained, commands.SHIPPED, [held])
-    assert commands.SHIPPED.read_bytes() == before
+        activate(trained, SHIPPED, [held])
+    assert SHIPPED.read_bytes() == before
 
 
 def test_a_file_that_changed_while_it_was_compared_is_left_alone(
@@ -95,13 +95,13 @@ def test_a_file_that_changed_while_it_was_compared_is_left_alone(
 ) -> None:
     def compare(*given: object, **more: object) -> commands.Comparison:
         found = commands.compare(trained, used, [held])
-        used.write_bytes(commands.SHIPPED.read_bytes())
+        used.write_bytes(SHIPPED.read_bytes())
         return found
 
     monkeypatch.setattr(activating, "compare", compare)
     with pytest.raises(NotActivated, match="compare again"):
         activate(trained, used, [held])
-    assert used.read_bytes() == commands.SHIPPED.read_bytes()
+    assert used.read_bytes() == SHIPPED.read_bytes()
 
 
 def test_a_write_that_fails_leaves_the_one_in_use(

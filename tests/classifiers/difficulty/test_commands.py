@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from classifiers.difficulty import commands
-from classifiers.difficulty.artifact import ArtifactError, load
+from classifiers.difficulty.artifact import SHIPPED, ArtifactError, load
 from classifiers.difficulty.commands import NotBetter, calibrate, card, compare, evaluate, train
 from classifiers.difficulty.dataset import Example
 from classifiers.difficulty.training import TooFewRows
@@ -188,7 +188,7 @@ def test_the_shipped_prior_s_benchmark_is_of_this_very_artifact_and_in_its_card(
     model: Path,
 ) -> None:
     """After training anew: `python -m bench.classifier DATA > .../prior.measured.jsonl`."""
-    sections = [str(one["section"]) for one in commands.measured(load(commands.SHIPPED))]
+    sections = [str(one["section"]) for one in commands.measured(load(SHIPPED))]
     for wanted in (
         "latency, 50 tokens", "latency, 500 tokens", "artifact", "recipe", "gate",
         "mmlu, all labels, dev", "mmlu, all labels, grouped 5-fold", "mmlu, 1500 labels, dev",
@@ -206,7 +206,7 @@ def test_card_of_the_shipped_prior_has_no_forbidden_source() -> None:
     assert "Scorer on this machine: " in text
     for name in ("alpaca", "cmmlu", "routerbench"):
         assert name not in text.lower()
-    assert commands.SHIPPED.stat().st_size <= 1 << 20
+    assert SHIPPED.stat().st_size <= 1 << 20
 
 
 @pytest.mark.skipif(not DATA.exists(), reason="DOMICILE_DEV_DATA is not here")

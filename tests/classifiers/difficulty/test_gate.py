@@ -7,8 +7,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from classifiers.difficulty import commands
-from classifiers.difficulty.artifact import Artifact, load
+from classifiers.difficulty.artifact import SHIPPED, Artifact, load
 from classifiers.difficulty.features import HEAD, TAIL, extract, read
 from classifiers.difficulty.scorer import Difficulty
 from classifiers.view import PromptView
@@ -111,7 +110,7 @@ STRANGE = {
 def test_the_shipped_prior_does_not_judge_what_it_never_saw(name: str, pair: str) -> None:
     text, reason = STRANGE[name]
     weak, strong = pair.split(":")
-    score = Difficulty(load(commands.SHIPPED), weak, strong).score(PromptView.of_text(text))
+    score = Difficulty(load(SHIPPED), weak, strong).score(PromptView.of_text(text))
     assert score.abstained
     assert math.isfinite(score.value)
     if pair != "other:pair" and reason != "any":
@@ -133,7 +132,7 @@ C_CODE = (
     "text", [PYTHON, C_CODE, "Explain this.\n" + PYTHON, PYTHON + "\n" + C_CODE]
 )
 def test_code_is_not_judged_by_a_model_of_questions(text: str) -> None:
-    shipped = load(commands.SHIPPED)
+    shipped = load(SHIPPED)
     questions = Difficulty(shipped, "mixtral-8x7b-instruct-v0.1", "gpt-4-1106-preview")
     assert questions.score(PromptView.of_text(text)).reason == "code"
     # One that was trained on programming tasks judges such a prompt.
@@ -150,8 +149,8 @@ def test_code_is_not_judged_by_a_model_of_questions(text: str) -> None:
     ],
 )
 def test_quotations_and_formulas_are_no_code(text: str) -> None:
-    for pair in load(commands.SHIPPED).pairs.values():
-        found = Difficulty(load(commands.SHIPPED), pair.weak, pair.strong)
+    for pair in load(SHIPPED).pairs.values():
+        found = Difficulty(load(SHIPPED), pair.weak, pair.strong)
         assert found.score(PromptView.of_text(text)).reason != "code"
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from classifiers.difficulty import commands
-from classifiers.difficulty.artifact import ANY, Artifact, load
+from classifiers.difficulty.artifact import ANY, SHIPPED, Artifact, load
 from classifiers.difficulty.dataset import Example
 from classifiers.difficulty.recipe import ForbiddenSource, build, facts
 from classifiers.difficulty.training import TooFewRows
@@ -89,7 +89,7 @@ def test_another_kind_of_processor_gives_the_same_bytes(
 
 @pytest.mark.slow
 def test_the_recipe_gives_the_shipped_prior_byte_for_byte(dev_data: Path, tmp_path: Path) -> None:
-    shipped = load(commands.SHIPPED)
+    shipped = load(SHIPPED)
     here = facts([], {}, prior=True)["build"]
     if here != shipped.card["build"]:
         pytest.skip(f"it was built on {shipped.card['build']}, and here is {here}")
@@ -99,4 +99,4 @@ def test_the_recipe_gives_the_shipped_prior_byte_for_byte(dev_data: Path, tmp_pa
         for source in sources for part in ("train", "dev")
     ]  # fmt: skip
     commands.train(files, tmp_path / "prior.bin", "prior", prior=True)
-    assert (tmp_path / "prior.bin").read_bytes() == commands.SHIPPED.read_bytes()
+    assert (tmp_path / "prior.bin").read_bytes() == SHIPPED.read_bytes()
