@@ -13,7 +13,7 @@ from router.door import Door
 from router.errors import ClientGone
 from router.exchange import Exchange, while_connected
 from tests.garbage import let_go
-from tests.router.test_direct import HEAD, serving
+from tests.router.adapters import HEAD, serving
 
 
 @pytest.mark.parametrize("kind", ["asgi", "direct"])
