@@ -179,7 +179,7 @@ async def test_failover_17_what_is_missing_is_unknown(tmp_path: Path, then: Read
         live.readings.report("fra1", Reading(at, 8, 8))
         assert live.balance.condition("fra1").full is (then is not None)
         if then is not None:
-            live.readings.report("fra1", replace(then, at=live.loop_time()))
+            live.readings.report("fra1", then._replace(at=live.loop_time()))
         assert not live.balance.condition("fra1").full
         assert (await world.ask()).status == 200
 
