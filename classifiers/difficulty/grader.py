@@ -1,7 +1,8 @@
 """From a score to a tier: the threshold follows the recent scores, so the strong share is met.
 
-The operator sets a share of calls for the strong model or a price; a probability never appears
-in configuration. Everything here is pure but for one bounded window per tenant.
+The operator sets a share of calls for the strong model, or a price that the policy turns into one
+(`policies.grading`); a probability never appears in configuration. Everything here is pure but
+for one bounded window per tenant.
 """
 
 from __future__ import annotations
@@ -42,18 +43,6 @@ class Grade:
     reason: str
     threshold: float
     score: Score | None
-
-
-def share_of_price(price: float, small: float, large: float) -> float:
-    """The strong share that costs `price` per call on average, in [0, 1].
-
-    `small` and `large` are prices per call of the tiers. Raises ValueError if no mix costs that.
-    """
-    if not 0 <= small < large:
-        raise ValueError(f"tier prices `{small}` and `{large}` leave no choice; check the prices")
-    if price < small:
-        raise ValueError(f"target price `{price}` is below the small tier's `{small}`; raise it")
-    return min(1.0, (price - small) / (large - small))
 
 
 def share_of_quality(floor: Sequence[tuple[float, float]], quality: float) -> float:

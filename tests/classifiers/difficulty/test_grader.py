@@ -9,12 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from classifiers.difficulty.grader import (
-    Grader,
-    Recent,
-    share_of_price,
-    share_of_quality,
-)
+from classifiers.difficulty.grader import Grader, Recent, share_of_quality
 from classifiers.difficulty.scorer import Score
 from classifiers.view import PromptView
 
@@ -132,15 +127,6 @@ def test_quality_raises_the_share() -> None:
     assert share_of_quality(FLOOR, 0.7) == 0.5
     assert share_of_quality(FLOOR, 1.1) == 1.0
     assert share_of_quality((), 0.5) == 1.0
-
-
-def test_share_of_a_price() -> None:
-    assert share_of_price(2.0, 1.0, 5.0) == 0.25
-    assert share_of_price(9.0, 1.0, 5.0) == 1.0
-    with pytest.raises(ValueError, match="below the small tier"):
-        share_of_price(0.5, 1.0, 5.0)
-    with pytest.raises(ValueError, match="no choice"):
-        share_of_price(2.0, 5.0, 5.0)
 
 
 @pytest.mark.parametrize(("target", "quality"), [(-0.1, 0.0), (1.1, 0.0), (0.5, 2.0)])
