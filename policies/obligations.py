@@ -227,12 +227,6 @@ class Obligations:
         return Obligations(rest, self.conflicts | {one.kind})
 
     @property
-    def redacted(self) -> frozenset[str]:
-        """The identifier kinds to redact."""
-        held = self.held.get(Redact.kind)
-        return held.identifiers if isinstance(held, Redact) else frozenset()
-
-    @property
     def tiers(self) -> TierRange:
         """The tiers allowed; all when no rule says otherwise."""
         held = self.held.get(TierRange.kind)
