@@ -14,7 +14,7 @@ from regions.catalog import Catalog
 from regions.footprints import anthropic, azure, bedrock, hosted, own, platforms, region, vertex
 from regions.footprints.draft import Draft, Vendor
 from regions.footprints.joining import joined
-from regions.model import Axis, Call, Endpoint, Footprint
+from regions.model import Call, Endpoint, Footprint
 
 VENDORS: Mapping[str, Vendor] = MappingProxyType(
     {
@@ -100,15 +100,3 @@ def _move(draft: Draft, mover: str) -> None:
     else:
         statement = f"`{mover}` in the request is stored in {', '.join(draft.storage.ids)}"
         draft.retained_in(draft.storage, statement, "where the endpoint stores")
-
-
-def unknown_axes(found: Footprint) -> frozenset[Axis]:
-    """The axes on which a footprint is not fully known."""
-    axes = set()
-    if not found.process.is_known:
-        axes.add(Axis.PROCESS)
-    if not found.retain.is_known:
-        axes.add(Axis.RETAIN)
-    if not found.operate.is_known:
-        axes.add(Axis.OPERATE)
-    return frozenset(axes)
