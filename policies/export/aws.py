@@ -119,22 +119,6 @@ def service_control_policy(boundary: Boundary, partition: str = "aws") -> Docume
     return {"Version": VERSION, "Statement": [models, mantle]}
 
 
-def block_global(partition: str = "aws") -> Document:
-    """A service control policy that denies global profiles only."""
-    return {
-        "Version": VERSION,
-        "Statement": [
-            {
-                "Sid": "NoGlobalProfiles",
-                "Effect": "Deny",
-                "Action": list(INVOKE),
-                "Resource": f"arn:{partition}:bedrock:::foundation-model/*",
-                "Condition": {"StringEquals": {REGION: UNSPECIFIED}},
-            }
-        ],
-    }
-
-
 def terraform(roles: Mapping[str, Document], control: Mapping[str, Document]) -> Document:
     """Roles and service control policies by boundary, as a Terraform JSON configuration.
 

@@ -10,7 +10,6 @@ import pytest
 
 from policies.export.aws import (
     INVOKE,
-    block_global,
     label,
     role_policy,
     service_control_policy,
@@ -171,13 +170,6 @@ def test_a_wider_profile_gains_nothing_from_a_region_it_shares(oracle: Oracle) -
     documents: dict[str, object] = {"EU": role_policy(chosen, eu)}
     named = {"EU": {"kind": "identity", "document": documents["EU"]}}
     assert oracle(named, list(checks(london, identity="EU"))) == [False] * (1 + len(london.models))
-
-
-def test_global_profiles_can_be_blocked_alone(oracle: Oracle) -> None:
-    found = verdicts(oracle, "control", {"g": block_global()}, unlike())
-    for route in unlike():
-        if route.partition == "aws":
-            assert found["g", route.name, route.source] == ("" not in route.regions)
 
 
 def test_terraform_holds_the_same_documents() -> None:
