@@ -15,6 +15,11 @@ at a managed API is an `administration` entry with the provider's id of the call
 ended, so that reconciliation doesn't take it for a call past the router.
 
 Every mark is a lease of about two periods: if this loop dies, so do its marks.
+
+Many may be gone at once, and questions cost the loop that serves clients: of those that are gone
+`IN_TURN` are asked a period, each in its turn (with no more than that, all of them, each period),
+and their marks last until then. When one is back, all are asked at once. A server that is gone
+gets no canary until it answers.
 """
 
 from __future__ import annotations
@@ -24,7 +29,7 @@ from collections.abc import Callable, Coroutine, Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import partial
-from math import inf
+from math import ceil, inf
 from typing import Final
 
 import orjson
@@ -48,7 +53,7 @@ from router.transport.messages import (
     Transport,
     read_body,
 )
-from router.watch.scrape import Replica, Scraper, own_replicas
+from router.watch.scrape import AT_ONCE, Replica, Scraper, own_replicas
 
 HEALTH_TIME: Final = 1.0
 LEASE: Final = 2.0
@@ -61,6 +66,9 @@ GRACE: Final = 0.35
 """Seconds above the usual before silence is suspected, and again for the canary's answer:
 together less than twice the usual plus one second."""
 LARGEST: Final = 1 << 20
+IN_TURN: Final = 32
+"""Of the replicas that are gone, so many are asked a period; and so many canaries are under way
+that nobody waits for."""
 PROMPT: Final = "."
 COUNTED: Final = "domicile_probes_total"
 
@@ -93,24 +101,38 @@ class Prober:
     _asked: dict[str, float] = field(default_factory=dict)
     _failed: dict[str, int] = field(default_factory=dict)
     _doubted: set[str] = field(default_factory=set)
+    _gone: dict[str, None] = field(default_factory=dict)  # whoever was asked last stands last
+    _back: bool = False
     _running: dict[str, asyncio.Task[None]] = field(default_factory=dict)
     _born: float | None = None
+    _turns: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(AT_ONCE))
 
     @property
     def _silence(self) -> Silence:
         return self.live.silence
 
     async def look(self) -> None:
-        """Ask every replica of one's own for its health."""
+        """Ask every replica of one's own for its health, those that are gone in turn."""
         snapshot = self.live.snapshot
         asked = [r for r in own_replicas(snapshot) if _wants(r.endpoint) and self._may(r)]
-        await asyncio.gather(*(self._health(replica) for replica in asked))
+        await asyncio.gather(*(self._health(replica) for replica in self._in_turn(asked)))
         self._forget(snapshot.replica_keys)
+
+    def _in_turn(self, replicas: list[Replica]) -> list[Replica]:
+        """Whom to ask now: whoever isn't known to be gone, then those asked longest ago."""
+        health, now = self.live.health, self.live.loop_time()
+        # By the mark too: one that a client's answer or a sibling's has ended puts nobody off.
+        gone = [k for k in self._gone if health.standing(k, now) is Standing.MARKED]
+        by_key = {r.key: r for r in replicas}
+        waiting = [by_key.pop(key) for key in gone if key in by_key]
+        few = None if self._back else IN_TURN
+        self._back = False
+        return [*by_key.values(), *waiting[:few]]
 
     def _forget(self, keep: frozenset[str]) -> None:
         self._silence.forget(keep)
         self.live.balance.affinity.forget(keep)
-        for known in (self._asked, self._failed):
+        for known in (self._asked, self._failed, self._gone):
             for key in known.keys() - keep:
                 del known[key]
         self._doubted &= keep
@@ -128,7 +150,8 @@ class Prober:
 
     async def _health(self, replica: Replica) -> None:
         request = OutboundRequest(replica.origin, "GET", "/health", ())
-        verdict = await self._sent(request, HEALTH_TIME)
+        async with self._turns:
+            verdict = await self._sent(request, HEALTH_TIME)
         if verdict is Verdict.ALIVE:
             verdict = Verdict.REACHABLE  # the server; its engine may stand still
         self._learn(replica, verdict, "health")
@@ -139,6 +162,9 @@ class Prober:
         live.metrics.count(COUNTED, (replica.endpoint.name, kind, verdict.value))
         if verdict not in _BAD:
             self._failed.pop(key, None)
+            if kind == "health" and key in self._gone:
+                del self._gone[key]
+                self._back = True
             # What a server says does not clear its engine, where the engine can be asked.
             if kind == "canary" or not takes_canary(replica.endpoint):
                 self._doubted.discard(key)
@@ -150,7 +176,11 @@ class Prober:
         certain = kind == "canary" or verdict in (Verdict.AUTH, Verdict.GONE)
         if certain or self._failed[key] > 1:
             self._doubted.add(key)
-            live.health.mark(key, live.loop_time(), max(LEASE, 2 * self.period))
+            if kind == "health":
+                self._gone.pop(key, None)
+                self._gone[key] = None
+            turns = ceil(len(self._doubted) / IN_TURN)  # periods until it is asked again
+            live.health.mark(key, live.loop_time(), max(LEASE, 2 * self.period) * turns)
             live.notes[f"probe:{key}"] = f"{kind} says {verdict.value}"
 
     async def _sent(self, request: OutboundRequest, seconds: float) -> Verdict:
@@ -176,8 +206,12 @@ class Prober:
 
     async def listen(self) -> None:
         """Send a canary wherever there is reason to; they run on while this returns."""
-        for replica in self._due():
-            self._begin(replica, self._canary)
+        suspects = set(self._silence.suspects(GRACE))
+        due = sorted(self._due(suspects), key=lambda r: self._asked.get(r.key, -inf))
+        for replica in due:
+            # Clients wait for what a suspect says; for the others nobody does.
+            if replica.key in suspects or len(self._running) < IN_TURN:
+                self._begin(replica, self._canary)
         for replica in self._hurt():
             self._begin(replica, self._health)
 
@@ -205,17 +239,16 @@ class Prober:
         if not task.cancelled() and task.exception() is not None:
             self.live.notes[f"probe:{key}"] = type(task.exception()).__name__
 
-    def _due(self) -> Iterator[Replica]:
+    def _due(self, suspects: set[str]) -> Iterator[Replica]:
         now = self.live.loop_time()
         self._born = now if self._born is None else self._born
-        suspects = set(self._silence.suspects(GRACE))
         for replica in self._canaries():
             key = replica.key
             since = now - max(self._silence.heard(key), self._asked.get(key, self._born))
             quiet = QUIET if replica.endpoint.self_operated else PAID_QUIET
             # What a probe marked, a probe looks at again; else a client's request would have to.
             again = key in self._doubted and now - self._asked.get(key, -inf) > self.period
-            if key in suspects or again or since > quiet:
+            if key in suspects or ((again or since > quiet) and key not in self._gone):
                 yield replica
 
     def _canaries(self) -> Iterator[Replica]:

@@ -1,7 +1,8 @@
 """The scrape: what engines say of their load, once a period, from every replica of one's own.
 
 A replica that can't be scraped has no fresh reading, and an unknown load is taken for what this
-router sent there: scraping never takes a replica out.
+router sent there: scraping never takes a replica out. One that is marked isn't asked: it gets no
+requests that its load would matter for, and when many are gone, asking costs those who are served.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from functools import lru_cache
 from typing import Final
 
 from regions.fleet import Reading, parse_metrics
+from regions.health import Standing
 from regions.model import Endpoint
 from router.live import Live
 from router.providers.base import Target
@@ -32,7 +34,7 @@ LONGEST: Final = 2.0
 LARGEST: Final = 4 << 20
 """Bytes of one page."""
 AT_ONCE: Final = 64
-"""Replicas asked at a time."""
+"""Replicas asked at a time, by scrapes and by probes of health each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,8 +75,13 @@ class Scraper:
         self._turns = asyncio.Semaphore(AT_ONCE)
 
     async def look(self) -> None:
-        """Ask everybody once; whoever waits for room is told."""
-        found = list(own_replicas(self._live.snapshot))
+        """Ask everybody who isn't marked once; whoever waits for room is told."""
+        health, now = self._live.health, self._live.loop_time()
+        found = [
+            replica
+            for replica in own_replicas(self._live.snapshot)
+            if health.standing(replica.key, now) is not Standing.MARKED
+        ]
         await asyncio.gather(*(self._one(replica) for replica in found))
         self._live.readings.forget(self._live.snapshot.replica_keys)
         if self._live.inflight.on_leave is not None:
