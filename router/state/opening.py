@@ -21,8 +21,9 @@ from router.state.spending import LocalSpending, Spending
 
 CONNECT = 1.0
 CONNECTIONS = 12
-"""To one Redis. More requests at once wait for one of them: the client's own pool would refuse
-them, which looks like a Redis that is gone, and would keep as many as were ever needed at once."""
+"""Of each of the three stores to one Redis. More requests at once wait for one of them: the
+client's own pool would refuse them, which looks like a Redis that is gone, and would keep as many
+as were ever needed at once."""
 # Every call has a time of ours. With one of the client's own, `asyncio.wait_for` of Python 3.11 is
 # around each write, and takes a cancellation for nothing that comes as the write ends.
 CLUSTER = "redis+cluster://"
