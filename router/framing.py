@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from router.frames import Frame, StreamError
-from router.providers.base import Decoder, Failure, Kind
-from router.providers.streams import EventDecoder, JsonDecoder
+from router.providers.base import Decoder, EqualEvents, Failure, Kind
+from router.providers.streams import JsonDecoder
 from router.readings import (
     ModelName,
     Reader,
@@ -90,9 +90,9 @@ class Passed:
 
     __slots__ = ("_sse", "failure", "feed", "finish", "like")
 
-    def __init__(self, decoder: EventDecoder, surface: str) -> None:
-        model = ModelName(decoder.model)
-        self._sse = SseDecoder(reader_of(surface), model, drops_usage=decoder.drops_usage)
+    def __init__(self, events: EqualEvents, surface: str) -> None:
+        model = ModelName(events.model)
+        self._sse = SseDecoder(reader_of(surface), model, drops_usage=events.drops_usage)
         self.feed = self._sse.feed
         self.finish = self._sse.finish
         self.like = self._sse.like
@@ -109,9 +109,9 @@ class Passed:
         return self._sse.malformed
 
 
-def framed(decoder: Decoder, surface: str, headers: Headers) -> Framed | Passed:
+def framed(decoder: Decoder | EqualEvents, surface: str, headers: Headers) -> Framed | Passed:
     """What reads a stream: in one go where bytes pass, else what the provider makes of them."""
-    if isinstance(decoder, EventDecoder):
+    if isinstance(decoder, EqualEvents):
         return Passed(decoder, surface)
     return Framed(decoder, surface, headers)
 

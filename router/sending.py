@@ -16,7 +16,7 @@ from router.opening import (
     status_refused,
 )
 from router.outcomes import Told
-from router.providers.base import Ask, Failure
+from router.providers.base import Ask, EqualEvents, Failure
 from router.role_keys import CredentialBoard
 from router.running import Run
 from router.transport.messages import AttemptFailed, Fate, Transport
@@ -76,7 +76,8 @@ async def answered(
         if isinstance(decoder, Failure):
             response.abort()
             raise Told(decoder)
-        if ask.stream:  # frames are held until first content
+        # Frames are held until first content. `EqualEvents` come only of what is asked as a stream.
+        if ask.stream or isinstance(decoder, EqualEvents):
             reader = events = framed(decoder, ask.surface, response.headers)
             return await open_stream(response, events, until, by.loop_time), call_id
         reader = whole = FramedWhole(decoder, ask.surface)

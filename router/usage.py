@@ -103,19 +103,6 @@ def in_answer(answer: object) -> Usage | None:
     return None
 
 
-def merged(before: Usage | None, after: Usage | None) -> Usage | None:
-    """Usage of a stream that tells it in parts: counts only grow, a zero is no news."""
-    if before is None or after is None:
-        return after or before
-    return Usage(
-        max(before.input, after.input),
-        max(before.output, after.output),
-        max(before.cached_input, after.cached_input),
-        max(before.cache_write, after.cache_write),
-        before.estimated and after.estimated,
-    )
-
-
 def estimate(input_bytes: int, output_bytes: int) -> Usage:
     """Usage guessed from UTF-8 bytes of text at four bytes a token, rounded up, and marked."""
     return Usage(

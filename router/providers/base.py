@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from policies.model import Priority
 from regions.footprints.parameters import place_parameters
@@ -204,6 +204,19 @@ class Decoder(Protocol):
         ...
 
 
+class EqualEvents(NamedTuple):
+    """Events of an equal surface pass as they come but for two things.
+
+    Attributes:
+        model: the public name to put in.
+        drops_usage: the client did not ask for usage, we did: the chunk that holds nothing
+            else is kept from it.
+    """
+
+    model: str
+    drops_usage: bool
+
+
 class Provider(Protocol):
     """One kind of upstream.
 
@@ -258,7 +271,9 @@ class Provider(Protocol):
         """
         ...
 
-    def decoder(self, ask: Ask, endpoint: Endpoint, headers: Headers) -> Decoder | Failure:
+    def decoder(
+        self, ask: Ask, endpoint: Endpoint, headers: Headers
+    ) -> Decoder | EqualEvents | Failure:
         """A fresh decoder for a 200 with these (lower case) headers, or why it can't be read."""
         ...
 

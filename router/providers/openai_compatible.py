@@ -13,6 +13,7 @@ from router.providers.base import (
     Ask,
     Bearer,
     Decoder,
+    EqualEvents,
     Failure,
     Misconfigured,
     Target,
@@ -25,7 +26,7 @@ from router.providers.bodies import (
     with_usage_in_stream,
 )
 from router.providers.failures import bad_answer, call_id, openai_failure
-from router.providers.streams import EventDecoder, JsonDecoder
+from router.providers.streams import JsonDecoder
 from router.transport.messages import (
     Headers,
     Origin,
@@ -110,11 +111,13 @@ class OpenAiCompatible:
             return error
         return None
 
-    def decoder(self, ask: Ask, endpoint: Endpoint, headers: Headers) -> Decoder | Failure:
+    def decoder(
+        self, ask: Ask, endpoint: Endpoint, headers: Headers
+    ) -> Decoder | EqualEvents | Failure:
         """See `Provider`: the answer's bytes, with the model's public name in them."""
         kind = media_type_of(header(headers, b"content-type"))
         if kind == b"text/event-stream" and ask.stream:
-            return EventDecoder(ask.model, drops_usage=self._adds_usage(ask, endpoint))
+            return EqualEvents(ask.model, self._adds_usage(ask, endpoint))
         if kind == b"application/json" and not ask.stream:
             return JsonDecoder(ask.model)
         return bad_answer(200, "its content type does not fit what was asked")

@@ -315,16 +315,16 @@ async def test_streaming_15_cut_at_every_byte(tmp_path: Path) -> None:
 @settings(max_examples=25)
 @given(st.text(max_size=40), st.data())
 def test_streaming_15_any_text_any_cuts(text: str, data: st.DataObject) -> None:
-    from router.framing import Framed
-    from router.providers.streams import EventDecoder
+    from router.framing import framed
+    from router.providers.base import EqualEvents
 
     payload = {"model": "tiny", "choices": [{"index": 0, "delta": {"content": text + "."}}]}
     whole = b"data: " + json.dumps(payload, ensure_ascii=False).encode("utf-8", "replace") + b"\n\n"
-    framed = Framed(EventDecoder("assistant", drops_usage=False), "chat.completions", ())
+    reader = framed(EqualEvents("assistant", drops_usage=False), "chat.completions", ())
     out, rest = b"", whole
     while rest:
         cut = data.draw(st.integers(1, len(rest)))
-        out += b"".join(frame.data for frame in framed.feed(rest[:cut]))
+        out += b"".join(frame.data for frame in reader.feed(rest[:cut]))
         rest = rest[cut:]
     assert texts(out) == text.encode("utf-8", "replace").decode() + "."
 

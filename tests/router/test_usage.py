@@ -2,7 +2,7 @@
 
 import pytest
 
-from router.usage import Usage, estimate, in_answer, merged, read, read_bedrock
+from router.usage import Usage, estimate, in_answer, read, read_bedrock
 
 
 @pytest.mark.parametrize(
@@ -76,10 +76,3 @@ def test_where_answers_tell_it(answer: object) -> None:
 @pytest.mark.parametrize("answer", [None, [], {"usage": []}, {"message": "usage"}])
 def test_answers_that_tell_nothing(answer: object) -> None:
     assert in_answer(answer) is None
-
-
-def test_parts_of_a_stream_add_up() -> None:
-    assert merged(None, None) is None
-    assert merged(Usage(3, 1), None) == merged(None, Usage(3, 1)) == Usage(3, 1)
-    assert merged(Usage(9, 1, 4), Usage(0, 7)) == Usage(9, 7, 4)
-    assert merged(Usage(1, 1, estimated=True), Usage(1, 2)) == Usage(1, 2)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
 import pytest
@@ -18,9 +18,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from regions.model import Endpoint
-from router.providers.base import Ask, AwsKeys, Bearer, Decoder, Failure, Target
+from router.framing import framed
+from router.providers.base import Ask, AwsKeys, Bearer, EqualEvents, Failure, Target
 from router.providers.registry import PROVIDERS, load
 from router.transport.messages import Headers
+from router.usage import Usage
+from router.usage import read as read_usage
 
 FOLDER = Path(__file__).parent / "transcripts"
 FILES = sorted(FOLDER.glob("*/*.json"))
@@ -78,10 +81,30 @@ def the_bytes(told: Mapping[str, Any], frame: Callable[..., bytes]) -> bytes:
     return text.encode()
 
 
-def fresh(kind: str, told: Mapping[str, Any]) -> Decoder:
-    decoder = provider(kind).decoder(the_ask(told), the_endpoint(kind, told), the_headers(told))
+class Got(NamedTuple):
+    """What a client gets of an answer, and what the router learns of it."""
+
+    data: bytes
+    usage: Usage | None
+    failure: Failure | None
+
+
+def through(kind: str, told: Mapping[str, Any], *pieces: bytes) -> Got:
+    """An answer that comes in pieces, read as the router reads it."""
+    asked, headers = the_ask(told), the_headers(told)
+    decoder = provider(kind).decoder(asked, the_endpoint(kind, told), headers)
     assert not isinstance(decoder, Failure)
-    return decoder
+    if not isinstance(decoder, EqualEvents):
+        media_type = "text/event-stream" if asked.stream else "application/json"
+        assert decoder.content_type == media_type
+        if not asked.stream:
+            out = b"".join([decoder.feed(piece) for piece in pieces]) + decoder.finish()
+            return Got(out, decoder.usage, decoder.failure)
+    reader = framed(decoder, asked.surface, headers)
+    frames = [frame for piece in pieces for frame in reader.feed(piece)] + reader.finish()
+    counts = [read_usage(frame.usage) for frame in frames if frame.usage]
+    data = b"".join(frame.data for frame in frames)
+    return Got(data, counts[-1] if counts else None, reader.failure)
 
 
 @pytest.mark.parametrize("kind", sorted(PROVIDERS))
@@ -120,18 +143,13 @@ def test_the_request(kind: str, told: dict[str, Any]) -> None:
 
 @cases("client")
 def test_the_answer(kind: str, told: dict[str, Any], frame: Callable[..., bytes]) -> None:
-    decoder = fresh(kind, told)
-    out = decoder.feed(the_bytes(told, frame)) + decoder.finish()
+    out, usage, failure = through(kind, told, the_bytes(told, frame))
     if "text" in told["client"]:
         assert out.decode() == told["client"]["text"]
     else:
         assert orjson.loads(out) == told["client"]["json"]
-    usage = decoder.usage
     assert (None if usage is None else [usage.input, usage.output]) == told.get("usage")
-    assert (decoder.failure is not None) == ("failure" in told)
-    assert decoder.content_type == (
-        "text/event-stream" if the_ask(told).stream else "application/json"
-    )
+    assert (failure is not None) == ("failure" in told)
     if "call_id" in told:
         assert provider(kind).call_id(the_headers(told)) == told["call_id"]
 
@@ -139,14 +157,10 @@ def test_the_answer(kind: str, told: dict[str, Any], frame: Callable[..., bytes]
 @cases("client")
 def test_every_split_in_two(kind: str, told: dict[str, Any], frame: Callable[..., bytes]) -> None:
     data = the_bytes(told, frame)
-    whole = fresh(kind, told)
-    expected = whole.feed(data) + whole.finish()
+    expected = through(kind, told, data)
     step = 1 if the_ask(told).stream else 37
     for at in range(0, len(data) + 1, step):
-        decoder = fresh(kind, told)
-        out = decoder.feed(data[:at]) + decoder.feed(data[at:]) + decoder.finish()
-        assert out == expected, at
-        assert (decoder.usage, decoder.failure) == (whole.usage, whole.failure)
+        assert through(kind, told, data[:at], data[at:]) == expected, at
 
 
 @cases("client")
@@ -155,10 +169,9 @@ def test_any_split(
     kind: str, told: dict[str, Any], frame: Callable[..., bytes], cuts: list[int]
 ) -> None:
     data = the_bytes(told, frame)
-    whole, cut = fresh(kind, told), fresh(kind, told)
     edges = [0, *sorted(c % (len(data) + 1) for c in cuts), len(data)]
-    out = b"".join(cut.feed(data[a:b]) for a, b in pairwise(edges)) + cut.finish()
-    assert out == whole.feed(data) + whole.finish()
+    pieces = [data[a:b] for a, b in pairwise(edges)]
+    assert through(kind, told, *pieces) == through(kind, told, data)
 
 
 @cases("client")
@@ -166,14 +179,12 @@ def test_a_cut_answer_has_no_good_end(
     kind: str, told: dict[str, Any], frame: Callable[..., bytes]
 ) -> None:
     data = the_bytes(told, frame)
-    whole = fresh(kind, told)
-    expected = whole.feed(data) + whole.finish()
+    expected = through(kind, told, data).data
     for at in range(0, len(data) - 4, 11):
-        decoder = fresh(kind, told)
-        out = decoder.feed(data[:at]) + decoder.finish()
+        out, _, failure = through(kind, told, data[:at])
         if not the_ask(told).stream:
             assert out == b""
-            assert decoder.failure is not None
+            assert failure is not None
         elif expected.endswith(b"[DONE]\n\n") and kind != "bedrock":
             assert b"[DONE]" not in out
 
@@ -182,11 +193,9 @@ def test_a_cut_answer_has_no_good_end(
 def test_the_failure(kind: str, told: dict[str, Any], frame: Callable[..., bytes]) -> None:
     status, body = told["answer"]["status"], the_bytes(told, frame)
     if status == 200:
-        decoder = fresh(kind, told)
-        decoder.feed(body)
-        decoder.finish()
-        assert decoder.failure is not None
-        failure = decoder.failure
+        found_failure = through(kind, told, body).failure
+        assert found_failure is not None
+        failure = found_failure
     else:
         failure = provider(kind).failure(status, the_headers(told), body, NOW)
         assert failure.status == status

@@ -19,7 +19,17 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from regions.model import Endpoint
-from router.providers.base import Ask, AwsKeys, Bearer, Decoder, Failure, Kind, Provider, Target
+from router.providers.base import (
+    Ask,
+    AwsKeys,
+    Bearer,
+    Decoder,
+    EqualEvents,
+    Failure,
+    Kind,
+    Provider,
+    Target,
+)
 from router.simulator.bedrock import TEST_KEY, TEST_SECRET, BedrockSpec, BedrockStub
 from router.simulator.bedrock_world import BedrockWorld, Guardrail, Profile
 from router.simulator.faults import Fault
@@ -128,7 +138,7 @@ async def answer(
 ) -> tuple[bytes, Decoder]:
     assert response.status == 200
     decoder = provider.decoder(ask, there, response.headers)
-    assert not isinstance(decoder, Failure)
+    assert not isinstance(decoder, EqualEvents | Failure)
     out, until = [], asyncio.get_running_loop().time() + 20
     while data := await response.chunk(until):
         out.append(decoder.feed(data))
