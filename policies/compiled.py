@@ -122,7 +122,7 @@ class Compiled:
         return tuple.__new__(Decision, made)  # half the cost of `Decision(*made)`
 
     def outer(self, ask: Ask, now: float) -> Boundary:
-        """The bound of `policies.outer.outer_bound`; `ask` holds its early attributes."""
+        """The bound of `policies.outer.bound_of`; `ask` holds its early attributes."""
         stretch = self._stretch(now)
         possible, unsure = self._masks(ask)
         start = self._granted(ask.tenant, now, stretch).process

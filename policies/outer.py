@@ -23,29 +23,13 @@ from policies.model import Policy
 from regions.places import Boundary
 
 
-def outer_bound(
-    policy: Policy,
-    tenant: str,
-    app: str | None,
-    supplied: Iterable[Supplied],
-    now: float,
-    purpose: str = "interactive",
-) -> Boundary:
-    """Where the request may be processed at most, as the head of it tells.
+def bound_of(policy: Policy, ask: Ask, now: float) -> Boundary:
+    """Where a request may be processed at most, as the head of it tells.
 
     Args:
-        supplied: everything said so far: key, token, tenant, app, operator and headers.
+        ask: holds the early attributes.
         now: seconds since the epoch.
-
-    Raises:
-        AttributeRefused: an undeclared name or value, or a source that may not supply it.
     """
-    early = early_attributes(policy.declared, supplied, policy.trusted(app))
-    return bound_of(policy, Ask(tenant, app, early, purpose), now)
-
-
-def bound_of(policy: Policy, ask: Ask, now: float) -> Boundary:
-    """The same, of an ask that holds the early attributes."""
     facts = ask.facts
     known = policy.tenants.get(ask.tenant)
     bound = granted(policy.atlas, known.grant if known is not None else None, now).process

@@ -8,7 +8,8 @@ from random import Random
 from policies.attributes import CLAIMED, Attributes, State, Supplied, is_authoritative
 from policies.eligibility import Excluded, judge
 from policies.engine import decide
-from policies.outer import outer_bound
+from policies.outer import bound_of, early_attributes
+from regions.places import Boundary
 from tests.laws import oracle
 from tests.laws.worlds import DECLARED, World, chance, law, make_world, some
 
@@ -57,11 +58,16 @@ def _never_wider(world: World, one: Attributes, other: Attributes) -> None:
         assert oracle.no_wider(narrow.allowed(place.candidate), wide.allowed(place.candidate))
 
 
+def _outer(world: World, early: tuple[Supplied, ...]) -> Boundary:
+    attributes = early_attributes(DECLARED, early, world.policy.trusted(world.app))
+    return bound_of(world.policy, replace(world.ask, attributes=attributes), world.now)
+
+
 def outer_bound_is_never_wrong(rnd: Random) -> None:
     """An early 421 implies that the full decision excludes this router."""
     world = make_world(rnd)
     early = tuple(s for s in world.supplied if s.source != "body" and ":" not in s.source)
-    bound = outer_bound(world.policy, world.tenant, world.app, early, world.now, world.purpose)
+    bound = _outer(world, early)
     decision = decide(world.policy, world.ask, world.now)
     assert not decision.common.process.sure & ~bound.sure
     if bound.contains(world.atlas.place(world.router)):
@@ -90,7 +96,7 @@ def outer_bound_is_exact(rnd: Random) -> None:
     """grant ∩ the rules that are true whatever the body and the classifiers still add."""
     world = make_world(rnd)
     early = tuple(s for s in world.supplied if s.source != "body" and ":" not in s.source)
-    bound = outer_bound(world.policy, world.tenant, world.app, early, world.now, world.purpose)
+    bound = _outer(world, early)
     facts = replace(world.ask, attributes=oracle.early(world, early)).facts
     process = world.bounds.get(f"grant:{world.tenant}", (None, None, None))[0]
     tenant = world.policy.tenants.get(world.tenant)

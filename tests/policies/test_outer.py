@@ -1,8 +1,9 @@
 import pytest
 
 from policies.attributes import AttributeNotYours, Supplied
+from policies.engine import Ask
 from policies.model import Policy
-from policies.outer import outer_bound
+from policies.outer import bound_of, early_attributes
 from regions.places import Boundary
 from tests.policies.samples import NOW, loaded
 
@@ -23,7 +24,8 @@ rules:
 
 def bound(app: str | None, *supplied: Supplied, tenant: str = "acme") -> tuple[Policy, Boundary]:
     policy = loaded(POLICY)
-    return policy, outer_bound(policy, tenant, app, supplied, NOW)
+    early = early_attributes(policy.declared, supplied, policy.trusted(app))
+    return policy, bound_of(policy, Ask(tenant, app, early), NOW)
 
 
 def test_the_grant_and_a_default_nobody_can_replace_any_more() -> None:
