@@ -67,17 +67,6 @@ def route_of(endpoint: Endpoint, catalog: Catalog, account: str = ANY_ACCOUNT) -
     return _route(endpoint.name, identifier, source, catalog.bedrock, account)
 
 
-def profile_route(profile: str, source: str, catalog: Catalog, account: str = ANY_ACCOUNT) -> Route:
-    """The route of a profile, or a bare model id, called from an AWS region.
-
-    Raises:
-        NoRoute: the catalog doesn't know it from there.
-    """
-    identifier = read_identifier(profile, catalog.bedrock)
-    region = _region(catalog.atlas, source)
-    return _route(profile, identifier, region, catalog.bedrock, account)
-
-
 def _route(
     name: str, identifier: Identifier, source: Region, facts: BedrockFacts, account: str
 ) -> Route:

@@ -15,7 +15,7 @@ from policies.export.aws import (
     service_control_policy,
     terraform,
 )
-from policies.export.routes import Route, inside, profile_route
+from policies.export.routes import Route, inside, route_of
 from regions.boundaries import boundary
 from regions.catalog import Catalog
 from regions.footprints.base import PLAIN_CALL, footprint
@@ -38,6 +38,11 @@ def bounds() -> dict[str, Boundary]:
     return {word: boundary(word, catalog().atlas) for word in WORDS}
 
 
+def route_from(model: str, source: str) -> Route:
+    endpoint = Endpoint(model, "bedrock", "aws", model, source=f"aws:{source}")
+    return route_of(endpoint, catalog(), ACCOUNT)
+
+
 @cache
 def routes() -> tuple[Route, ...]:
     """Every profile from every source, and every model that is called directly."""
@@ -45,7 +50,7 @@ def routes() -> tuple[Route, ...]:
     pairs = [(p.id, s) for p in facts.profiles.values() for s in p.routes]
     pairs += [(p, s) for p, sources in facts.global_sources.items() for s in sorted(sources)]
     pairs += [(m, s) for m, known in facts.models.items() for s in sorted(known.runtime)]
-    return tuple(profile_route(profile, source, catalog(), ACCOUNT) for profile, source in pairs)
+    return tuple(route_from(profile, source) for profile, source in pairs)
 
 
 def unlike() -> tuple[Route, ...]:
@@ -164,7 +169,7 @@ def test_a_wider_profile_gains_nothing_from_a_region_it_shares(oracle: Oracle) -
     facts = catalog().bedrock
     profile = next(p for p in facts.profiles.values() if {"eu-west-2", "eu-west-1"} <= {*p.routes})
     eu = bounds()["EU"]
-    chosen = [profile_route(profile.id, source, catalog(), ACCOUNT) for source in profile.routes]
+    chosen = [route_from(profile.id, source) for source in profile.routes]
     london = next(route for route in chosen if route.source == "eu-west-2")
     assert not inside(london, eu)
     documents: dict[str, object] = {"EU": role_policy(chosen, eu)}

@@ -1,6 +1,6 @@
 import pytest
 
-from policies.export.routes import NoRoute, profile_route, regions_of, route_of
+from policies.export.routes import NoRoute, regions_of, route_of
 from regions.boundaries import boundary
 from regions.catalog import Catalog
 from regions.model import Endpoint
@@ -21,14 +21,16 @@ def test_a_profile_is_checked_in_its_source_and_its_model_in_each_destination() 
 
 
 def test_a_global_profile_has_a_model_without_region() -> None:
-    route = profile_route("global.anthropic.claude-sonnet-4-6", "eu-west-1", Catalog.load())
+    route = route_of(
+        endpoint("global.anthropic.claude-sonnet-4-6", "aws:eu-west-1"), Catalog.load()
+    )
     assert route.regions == {"eu-west-1", ""}
     assert route.profile is not None
     assert ":eu-west-1:*:" in route.profile
 
 
 def test_a_direct_call_has_one_model_and_no_profile() -> None:
-    route = profile_route("anthropic.claude-sonnet-4-6", "eu-west-1", Catalog.load())
+    route = route_of(endpoint("anthropic.claude-sonnet-4-6", "aws:eu-west-1"), Catalog.load())
     assert route.profile is None
     assert route.regions == {"eu-west-1"}
 
