@@ -37,7 +37,7 @@ from router.audit.note import create_signing_key, read_public_key
 from router.audit.openings import TenantKey
 from router.audit.settings import LogSettings
 from router.audit.verify import verify
-from router.formed import Formed
+from router.entries.formed import Formed
 
 _REFERENCES = re.compile(rb'"@":(\d+)')
 _CASES = 60  # distinct (tenant, attributes, policy) combinations in flight

@@ -34,10 +34,10 @@ from bench import world
 from bench.gateway import ANSWER
 from bench.load import PATH, body
 from router.app import Clocks, Router
-from router.direct import Direct, direct
-from router.loading import load_snapshot, log_settings
+from router.inbound.direct import Direct, direct
 from router.metrics import STEPS
 from router.pipeline import Pipeline, Steps
+from router.settings.loading import load_snapshot, log_settings
 from router.transport.messages import Headers, OutboundRequest, Timeouts
 
 T = TypeVar("T")

@@ -21,9 +21,9 @@ from typing import cast
 import httptools
 import uvloop
 
-from router.exchange import Headers, Lines, Prompt, RequestHead
+from router.answers.readings import ModelName, SseDecoder, read_chat
+from router.inbound.exchange import Headers, Lines, Prompt, RequestHead
 from router.opening import open_stream
-from router.readings import ModelName, SseDecoder, read_chat
 from router.relay import Pace, relay
 from router.transport.client import HttpTransport
 from router.transport.messages import Origin, OutboundRequest, Timeouts, read_body

@@ -1,5 +1,5 @@
 """The admin listener: metrics, status, quarantine. It binds to its own address, never the public
-one. Looking needs no key; whatever changes something does (see `router.operator`)."""
+one. Looking needs no key; whatever changes something does (see `router.narrowing.operator`)."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from fastapi.responses import JSONResponse, Response
 
 from router.alive import healthy
 from router.errors import RequestError
+from router.inbound.once import once
 from router.live import Live
-from router.once import once
-from router.operating import (
+from router.narrowing.operating import (
     AcceptanceAsked,
     EraseAsked,
     ErasedTold,
@@ -26,7 +26,7 @@ from router.operating import (
     quarantined,
     status,
 )
-from router.operator import operator
+from router.narrowing.operator import operator
 from router.watch.start import Watches
 
 TEXT = "text/plain; version=0.0.4"

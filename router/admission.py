@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Final
 
 import orjson
 
+from router.capacity.load import Held
+from router.capacity.quotas import Reservation
 from router.errors import RequestError
-from router.load import Held
 from router.providers.bodies import refuse_duplicates
-from router.quotas import Reservation
 
 if TYPE_CHECKING:
-    from router.idempotency import Once
+    from router.inbound.idempotency import Once
 
 ELSEWHERE: Final = 1 << 31
 """No limit of this process: the key's is counted where several processes do."""

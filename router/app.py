@@ -13,36 +13,34 @@ from typing import Any, Final
 from regions.health import HealthBook
 from regions.model import Endpoint
 from router.admission import Concurrency
-from router.anchoring import Anchoring
+from router.attempts.hedging import Hedges
+from router.attempts.prefilling import Prefills
+from router.attempts.retrying import RetryBudget
 from router.audit.anchors.keeper import AnchorKeeper, Publish
 from router.audit.entry import Entry
 from router.audit.errors import AuditError
 from router.audit.log import AuditLog
 from router.audit.settings import LogSettings
-from router.cascading import Cascade
-from router.classifying import Suites
-from router.deadlines import HEADER as DEADLINE
-from router.deadlines import seconds_for
+from router.capacity.load import Held, InFlight
+from router.capacity.placing import Placed, Placing
+from router.capacity.quotas import Quotas
+from router.capacity.ranking import Ranking, trail_of
+from router.decisions.classifying import Suites
 from router.dispatch import Dispatcher
 from router.eligible import Filter
+from router.entries.anchoring import Anchoring
+from router.entries.records import Scribe
 from router.errors import RequestError
-from router.exchange import AsgiExchange, Exchange
-from router.grading import Graders
-from router.hedging import Hedges
-from router.idempotency import Idempotency
 from router.ids import Ids
+from router.inbound.deadlines import HEADER as DEADLINE
+from router.inbound.deadlines import seconds_for
+from router.inbound.exchange import AsgiExchange, Exchange
+from router.inbound.idempotency import Idempotency
 from router.live import Live
-from router.load import Held, InFlight
 from router.metrics import Metrics
+from router.narrowing.vetoes import VetoBoard
 from router.pipeline import Observed, Pipeline
-from router.placing import Placed, Placing
-from router.prefilling import Prefills
-from router.quotas import Quotas
-from router.ranking import Ranking, trail_of
-from router.records import Scribe
-from router.reload import Source
-from router.retrying import RetryBudget
-from router.shadow import ShadowLane
+from router.settings.reload import Source
 from router.snapshot import Snapshot
 from router.state.answers import MemoryAnswers
 from router.state.ledger import Ledger
@@ -52,10 +50,12 @@ from router.steps import TwelveSteps
 from router.surfaces.base import Surface
 from router.surfaces.chat import ChatCompletions
 from router.surfaces.errors import send_error
+from router.tiers.cascading import Cascade
+from router.tiers.grading import Graders
+from router.tiers.shadow import ShadowLane
 from router.transport.client import HttpTransport
 from router.transport.messages import Transport
 from router.types import Candidacy, Plan, Purpose, make_arrival
-from router.vetoes import VetoBoard
 from router.waiting import WaitingRoom
 from router.watch.start import Watches
 
@@ -136,7 +136,7 @@ class Router:
         With a `source` its files are watched, and a change that passes every check is served.
         `ledger` counts the tenants' limits, `spending` the burst budgets; without one they are
         counted in this process.
-        `anchors` take every published checkpoint (see `router.anchoring`).
+        `anchors` take every published checkpoint (see `router.entries.anchoring`).
 
         Raises:
             AuditError: the log can't be opened: nothing may be served without it.
@@ -187,7 +187,7 @@ class Router:
             exchange.close()
 
     def route(self, path: bytes) -> Callable[[Exchange, str], Awaitable[None]] | None:
-        """Who answers a raw path without ASGI; see `router.direct`."""
+        """Who answers a raw path without ASGI; see `router.inbound.direct`."""
         return self._routes.get(path)
 
     async def _infer(self, surface: Surface, exchange: Exchange, method: str) -> None:

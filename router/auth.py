@@ -19,8 +19,8 @@ from pydantic import BeforeValidator, Field
 from policies.files import Urgency
 from policies.model import Priority
 from regions.document import Document, validate
-from router.config_types import Strict
 from router.errors import RequestError
+from router.settings.config_types import Strict
 
 PREFIX: Final = "dom-"
 ROLES: Final = ("application", "auditor", "operator")

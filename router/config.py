@@ -13,10 +13,10 @@ from typing import Annotated, Final, Self
 from pydantic import BeforeValidator, Field, model_validator
 
 from regions.document import Document, validate
-from router import bounded
-from router.config_log import LogSection
-from router.config_types import Duration, Secret, Size, Strict
-from router.priority import PrioritiesSection
+from router.capacity.priority import PrioritiesSection
+from router.settings import bounded
+from router.settings.config_log import LogSection
+from router.settings.config_types import Duration, Secret, Size, Strict
 
 SEARCH: Final = ("domicile.yaml", "/etc/domicile/domicile.yaml")
 VARIABLE: Final = "DOMICILE_CONFIG"

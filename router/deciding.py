@@ -16,9 +16,9 @@ from policies.outer import bound_of, early_attributes
 from regions.model import Tier
 from router import grade
 from router.errors import RequestError
-from router.misdirection import Direction, direct
+from router.inbound.misdirection import Direction, direct
+from router.inbound.said import refusing, said_by_head, said_in_body
 from router.pipeline import Refused
-from router.said import refusing, said_by_head, said_in_body
 from router.types import (
     Admitted,
     Authenticated,
@@ -111,7 +111,7 @@ def graded(found: Decided, judge: Judge | None = None) -> Graded:
     """5. What the classifier finds enough, within the policy's bounds; without one the highest.
 
     Args:
-        judge: what grades; see `router.grading`.
+        judge: what grades; see `router.tiers.grading`.
 
     Raises:
         Refused: no such model. RequestError: a tier that doesn't exist.

@@ -5,8 +5,8 @@ For every attempt, in this order:
 1. the client is still there and the deadline has not passed;
 2. the decision is still good, and nothing vetoes the endpoint now (law 8);
 3. from the second attempt on: the retry budget allows it, and its entry is durable;
-   so is that of one beside another (see `router.hedging`); what it may cost was taken before
-   where the endpoint has a burst budget (see `router.bursts`);
+   so is that of one beside another (see `router.attempts.hedging`); what it may cost was taken
+   before where the endpoint has a burst budget (see `router.capacity.bursts`);
 4. encode, send, and hold the answer's frames until first content.
 
 Before first content the next endpoint of the plan is asked. A request whose fate is unknown
@@ -23,27 +23,27 @@ from typing import Final
 
 from regions.health import HealthBook, Sign, Standing
 from regions.model import Tier
-from router.asking import ask_of
+from router.answers.outcomes import attempts_told, ended, failed, failed_attempt, hedged
+from router.attempts.asking import ask_of
+from router.attempts.hedging import Hedges, beside_of, race
+from router.attempts.prefilling import Prefills
+from router.attempts.retrying import RetryBudget, is_harmless
+from router.attempts.running import Run
+from router.attempts.sending import answered
+from router.attempts.silence import Patience, Silence
 from router.audit.log import Committed
-from router.bursts import Bursts, Paid
+from router.capacity.bursts import Bursts, Paid
+from router.capacity.load import Held, InFlight
 from router.errors import RequestError
 from router.frozen import frozen, maker
-from router.hedging import Hedges, beside_of, race
-from router.load import Held, InFlight
+from router.narrowing.vetoes import VetoBoard
 from router.opening import OpenedStream, OpenedWhole
-from router.outcomes import attempts_told, ended, failed, failed_attempt, hedged
-from router.prefilling import Prefills
 from router.providers.base import Ask
-from router.retrying import RetryBudget, is_harmless
-from router.role_keys import CredentialBoard
-from router.running import Run
 from router.selection import larger_than
-from router.sending import answered
-from router.silence import Patience, Silence
+from router.settings.role_keys import CredentialBoard
 from router.snapshot import Snapshot
 from router.transport.messages import AttemptFailed, Fate, Transport
 from router.types import Attempt, Candidacy, Plan, make_attempt
-from router.vetoes import VetoBoard
 
 HERE: Final = 2
 """Replicas of one endpoint that a request asks, while there is another endpoint in its plan."""

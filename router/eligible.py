@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from regions.footprints.base import footprint
 from regions.footprints.joining import joined
 from regions.model import Call, Endpoint, Footprint
+from router.decisions.field import BELOW, Field
 from router.errors import RequestError
-from router.field import BELOW, Field
 from router.pipeline import Refused
 from router.snapshot import Snapshot
 from router.types import Admitted, Filtered, Graded, Left

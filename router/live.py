@@ -13,23 +13,23 @@ from policies.timed import effective_now
 from regions.fleet import Readings
 from regions.health import HealthBook
 from router.admission import Concurrency
+from router.attempts.silence import Silence
 from router.audit.anchors.keeper import AnchorHealth, AnchorKeeper
 from router.audit.disk import has_room
 from router.audit.log import AuditLog
-from router.balance import Balance
-from router.bursts import Bursts
-from router.load import InFlight
+from router.capacity.balance import Balance
+from router.capacity.bursts import Bursts
+from router.capacity.load import InFlight
 from router.metrics import Metrics
-from router.role_keys import CredentialBoard
-from router.silence import Silence
+from router.narrowing.vetoes import VetoBoard
+from router.settings.role_keys import CredentialBoard
 from router.snapshot import Snapshot
 from router.state.ledger import Ledger
 from router.state.spending import LocalSpending, Spending
-from router.vetoes import VetoBoard
 
 if TYPE_CHECKING:
-    from router.auditing import PageView
-    from router.reading_records import RecordView
+    from router.entries.auditing import PageView
+    from router.entries.reading_records import RecordView
 
 
 @dataclass(slots=True)

@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 import orjson
 
-from router.frames import Decoder, Frame, StreamError, WholeDecoder
+from router.answers.frames import Decoder, Frame, StreamError, WholeDecoder
 from router.frozen import frozen, maker
 from router.transport.messages import (
     AttemptFailed,

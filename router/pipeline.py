@@ -12,9 +12,9 @@ from typing import Protocol
 from router.audit.log import Committed
 from router.dispatch import DecideAgain, Dispatched
 from router.errors import ClientGone, RequestError
-from router.exchange import while_connected
 from router.frozen import frozen
-from router.idempotency import Replayed
+from router.inbound.exchange import while_connected
+from router.inbound.idempotency import Replayed
 from router.relay import Relayed
 from router.types import (
     Admitted,

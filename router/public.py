@@ -18,14 +18,14 @@ from starlette.exceptions import HTTPException
 from policies.engine import Ask, decide
 from policies.model import Policy
 from router.alive import healthy
-from router.auditing import MOST, PageView, auditor, page_for, record_for
 from router.auth import Home, Principal, authenticate
+from router.entries.auditing import MOST, PageView, auditor, page_for, record_for
+from router.entries.reading_records import RecordView
+from router.entries.reporting import TYPES, Form, Reporting, run
 from router.errors import RequestError
+from router.inbound.misdirection import direct
+from router.inbound.once import once
 from router.live import FULL, Live
-from router.misdirection import direct
-from router.once import once
-from router.reading_records import RecordView
-from router.reporting import TYPES, Form, Reporting, run
 from router.surfaces import described
 
 

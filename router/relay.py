@@ -12,9 +12,9 @@ from collections.abc import Callable, Mapping
 
 import orjson
 
-from router.exchange import Exchange, Lines, Prompt
-from router.frames import Frame, StreamError
+from router.answers.frames import Frame, StreamError
 from router.frozen import frozen
+from router.inbound.exchange import Exchange, Lines, Prompt
 from router.opening import OpenedStream, OpenedWhole
 from router.transport.messages import AttemptFailed, Pushing
 

@@ -18,14 +18,14 @@ import uvicorn
 from router.app import Asgi, Clocks, Router
 from router.audit.settings import LogSettings
 from router.config import ConfigError
-from router.direct import direct
-from router.door import Door
-from router.exchange import Inference
-from router.outcome_store import OutcomeStore
+from router.inbound.direct import direct
+from router.inbound.door import Door
+from router.inbound.exchange import Inference
 from router.pages import gather
-from router.reload import Source
-from router.reload_files import fingerprint
+from router.settings.reload import Source
+from router.settings.reload_files import fingerprint
 from router.snapshot import Snapshot
+from router.tiers.outcome_store import OutcomeStore
 from router.transport.client import HttpTransport
 from router.transport.messages import Transport
 
@@ -147,7 +147,7 @@ async def opened(
     Raises:
         ConfigError, AuditError: it can't start; says why.
     """
-    from router.anchoring import publishers
+    from router.entries.anchoring import publishers
     from router.state.opening import open_answers, open_ledger, open_spending
 
     config, environment, base = snapshot.config, source.environment, source.path.parent
@@ -201,8 +201,8 @@ async def serve(
     Raises:
         ConfigError, DocumentErrors, AuditError: it can't start; says why.
     """
-    from router.handover import hand_over
-    from router.loading import load_snapshot, log_settings
+    from router.settings.handover import hand_over
+    from router.settings.loading import load_snapshot, log_settings
 
     source = Source(path, environment, fingerprint(path))
     snapshot = load_snapshot(path, environment, time.time())

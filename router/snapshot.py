@@ -15,8 +15,8 @@ from regions.model import Endpoint, Footprint
 from router.audit.log import AuditLog
 from router.auth import KeyRing
 from router.config import Config
-from router.difficulty import Rated
 from router.providers.base import Provider, Target
+from router.tiers.difficulty import Rated
 
 
 @dataclass(frozen=True, slots=True)

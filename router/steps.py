@@ -9,39 +9,40 @@ from policies.engine import Allowed
 from policies.obligations import NO_OBLIGATIONS, AnyObligation
 from policies.timed import earliest, effective_now
 from regions.footprints.parameters import examine
-from router import deciding, obligations, receipts
+from router import deciding, obligations
 from router.admission import ELSEWHERE, Concurrency, parse, refuse_coded
-from router.alike import Alike
+from router.answers.outcomes import relayed_sign
+from router.attempts.running import PREFILLED
 from router.audit.entry import Entry
 from router.audit.errors import AuditError
 from router.audit.log import AuditLog, Committed
 from router.auth import Home, authenticate
-from router.classifying import Suites
-from router.deadlines import here, whole_body
+from router.capacity.priority import priority_of
+from router.capacity.quotas import Quotas, estimate, limited
+from router.capacity.ranking import Ranking
+from router.decisions.classifying import Suites
+from router.decisions.remembered import Memory
 from router.dispatch import Dispatched, Dispatcher
 from router.eligible import Filter
+from router.entries import receipts
+from router.entries.alike import Alike
+from router.entries.records import Scribe
 from router.errors import RequestError
-from router.exchange import Exchange, Lines
-from router.grading import Graders
-from router.idempotency import HEADER, Idempotency
+from router.inbound.deadlines import here, whole_body
+from router.inbound.exchange import Exchange, Lines
+from router.inbound.idempotency import HEADER, Idempotency
+from router.inbound.misdirection import Direction, direct
+from router.inbound.once import refuse_repeated
+from router.inbound.passed import Digested
 from router.metrics import Metrics
-from router.misdirection import Direction, direct
-from router.once import refuse_repeated
 from router.opening import OpenedStream
-from router.outcomes import relayed_sign
-from router.passed import Digested
 from router.pipeline import Observed, Refused
-from router.priority import priority_of
-from router.quotas import Quotas, estimate, limited
-from router.ranking import Ranking
-from router.records import Scribe
 from router.relay import Pace, Relayed, deliver, relay
-from router.remembered import Memory
-from router.running import PREFILLED
 from router.settling import Ended, end
-from router.shadow import ShadowLane
 from router.snapshot import Snapshot
 from router.surfaces.errors import error_event, send_error
+from router.tiers.grading import Graders
+from router.tiers.shadow import ShadowLane
 from router.types import (
     Admitted,
     Arrival,

@@ -16,8 +16,8 @@ from policies.timed import Now
 from regions.model import Call, Endpoint, Footprint, Tier
 from router.admission import Lease
 from router.auth import Principal
-from router.exchange import Exchange
 from router.frozen import FROM, frozen, maker
+from router.inbound.exchange import Exchange
 from router.snapshot import Snapshot
 from router.surfaces.base import Asked, Surface
 

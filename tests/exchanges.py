@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 
 import uvicorn
 
-from router.exchange import (
+from router.inbound.exchange import (
     AsgiExchange,
     Headers,
     Lines,

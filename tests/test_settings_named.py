@@ -63,6 +63,6 @@ def test_every_setting_is_named_by_its_whole_path(file: Path) -> None:
 def test_what_leads_nowhere_is_seen() -> None:
     text = (
         "`router.limits.queue` `limits.queue` `router.limits.que` `log.seal.local: release` "
-        "`router.field` `state.timeout` `who.priority` `seal.local` `log.key`"
+        "`router.decisions.field` `state.timeout` `who.priority` `seal.local` `log.key`"
     )
     assert list(mistaken(text)) == ["limits.queue", "router.limits.que", "seal.local"]

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from router import bounded
 from router.assess.marked import Marked, read_marked
 from router.config import ConfigError
+from router.settings import bounded
 
 _FALLBACKS = ("fallbacks", "context_window_fallbacks", "content_policy_fallbacks")
 _SINKS = ("success_callback", "failure_callback", "callbacks", "audit_log_callbacks")

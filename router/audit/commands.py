@@ -8,7 +8,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from router import bounded
 from router.audit.bundle import (
     Bundle,
     export_tenant,
@@ -26,6 +25,7 @@ from router.audit.reading import LogReader, NotInLog, Shown, indexed, named
 from router.audit.receipt import Receipt, parse_receipt
 from router.audit.verdict import Anchor, Finding, Verdict
 from router.audit.verify import verify
+from router.settings import bounded
 
 OK, FINDINGS, USAGE = 0, 1, 2
 

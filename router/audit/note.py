@@ -44,8 +44,8 @@ from cryptography.hazmat.primitives.serialization import (
     load_pem_public_key,
 )
 
-from router import bounded
 from router.audit.errors import NoteInvalid
+from router.settings import bounded
 
 _ALGORITHM = b"\x01"  # Ed25519 in signed-note
 _STATEMENT = "domicile-certificate-v1"

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import click
 
-from router import bounded
 from router.cli.audit_keys import public_key
 from router.cli.audit_shown import usage, when
 from router.cli.failing import failing
 from router.cli.given import read_file
 from router.cli.shown import json_option, print_json
+from router.settings import bounded
 
 _FILE = click.Path(path_type=Path, dir_okay=False, exists=True)
 _FOLDER = click.Path(path_type=Path, file_okay=False, exists=True)

@@ -113,7 +113,7 @@ async def _alone(scope: Scope, config: str | None, log_id: str | None = None) ->
     from router.audit.layout import Folder
     from router.audit.log import AuditLog
     from router.config import find, load
-    from router.loading import log_settings
+    from router.settings.loading import log_settings
 
     path = find(config, os.environ)
     settings = log_settings(load(path), path.parent, os.environ)

@@ -168,10 +168,10 @@ def _sampled(asked: Asked, count: int | None, reference: str | None, url: str) -
     from tempfile import TemporaryDirectory
 
     from router.audit.layout import Folder
-    from router.credentials import credential
     from router.reconcile.live import draw
     from router.reconcile.model import Source
     from router.reconcile.ours import Ours
+    from router.settings.credentials import credential
 
     keys = credential("--credentials", reference, os.environ, Path())
     since, until = asked.since or 0, asked.until or 1 << 62

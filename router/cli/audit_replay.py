@@ -13,7 +13,7 @@ from router.cli.failing import failing
 from router.cli.shown import json_option, print_json, print_table
 
 if TYPE_CHECKING:
-    from router.replay import Replayed
+    from router.decisions.replay import Replayed
 
 
 @click.command("replay")
@@ -55,7 +55,7 @@ def _replayed(
 
     from router.audit.layout import Folder
     from router.audit.reading import every, named
-    from router.replay import KINDS, Replayer, sample
+    from router.decisions.replay import KINDS, Replayer, sample
 
     where = Folder(folder)
     if record is not None:

@@ -16,7 +16,7 @@ from router.cli.shown import json_option, print_json, print_table
 
 if TYPE_CHECKING:
     from policies.model import Policy
-    from router.checking import Checked
+    from router.settings.checking import Checked
     from router.snapshot import Snapshot
 
 
@@ -43,8 +43,8 @@ def command(config: str | None, effective: bool, live: bool, as_json: bool) -> N
 
     Exit codes: 0 all is well, 1 something is wrong: each with its file and line, 2 usage.
     """  # noqa: D301
-    from router.checking import check
     from router.config import find
+    from router.settings.checking import check
 
     path = find(config, os.environ)
     found = check(path, os.environ, time.time())
@@ -89,7 +89,7 @@ def _json(found: Checked) -> dict[str, object]:
 
 
 def _snapshot_json(snapshot: Snapshot) -> dict[str, object]:
-    from router.quotas import exactness
+    from router.capacity.quotas import exactness
 
     policy = snapshot.policy
     return {
@@ -148,7 +148,7 @@ def _show(found: Checked, effective: bool) -> None:
 
 
 def _show_grants(snapshot: Snapshot) -> None:
-    from router.quotas import exactness
+    from router.capacity.quotas import exactness
 
     policy = snapshot.policy
     print_table(

@@ -40,8 +40,8 @@ def _failing(command: Callable[P, T]) -> Callable[P, T]:
         from classifiers.difficulty.evaluation import NoRows
         from classifiers.difficulty.recipe import ForbiddenSource
         from classifiers.difficulty.training import TooFewRows
-        from router.activating import NotActivated
-        from router.compiling import NotCompiled
+        from router.tiers.activating import NotActivated
+        from router.tiers.compiling import NotCompiled
 
         try:
             return command(*args, **kwargs)
@@ -181,7 +181,7 @@ def compare(
     Exit codes: 0 compared (and activated), 1 not better (with --activate) or unusable, 2 usage.
     """  # noqa: D301
     from classifiers.difficulty import commands
-    from router import activating
+    from router.tiers import activating
 
     if activate:
         found, kept = activating.activate(new, used, files)
@@ -220,7 +220,7 @@ def compile_scorer(as_json: bool) -> None:
 
     Exit codes: 0 compiled, 1 no compiler, or it failed: the scorer in Python serves.
     """
-    from router.compiling import build
+    from router.tiers.compiling import build
 
     _show("compiled", {"library": str(build())}, as_json)
 

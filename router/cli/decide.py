@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, NoReturn
 
 import click
 
-from router import bounded
 from router.cli.asking import at_option
 from router.cli.failing import failing
 from router.cli.given import read_file
 from router.cli.shown import json_option, print_json, print_table
+from router.settings import bounded
 
 if TYPE_CHECKING:
+    from router.decisions.hypothetical import Considered
     from router.errors import RequestError
-    from router.hypothetical import Considered
-    from router.misdirection import Direction
+    from router.inbound.misdirection import Direction
     from router.snapshot import Snapshot
     from router.types import Candidacy
 
@@ -68,9 +68,9 @@ def command(  # noqa: PLR0913, PLR0917 - click gives each option its own paramet
       1 the configuration or the request can't be used, 2 usage.
     """  # noqa: D301
     from router.config import find
+    from router.decisions.hypothetical import Question, consider
     from router.errors import RequestError
-    from router.hypothetical import Question, consider
-    from router.loading import load_snapshot
+    from router.settings.loading import load_snapshot
 
     if tenant is None and key is None:
         raise click.UsageError("give `--tenant NAME`, or `--key ID` of a key in the keys file")

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from router import bounded
+from router.settings import bounded
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -83,7 +83,7 @@ def private_key(path: Path) -> Ed25519PrivateKey:
 def policy_files(path: Path) -> tuple[list[PolicyFile], list[PolicyFile]]:
     """The baseline and rule files that a configuration names. Raises ConfigError."""
     from router.config import load
-    from router.loading import read_files
+    from router.settings.loading import read_files
 
     policies = load(path).policies
     return read_files(policies.baseline, path.parent), read_files(policies.rules, path.parent)

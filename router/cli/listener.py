@@ -30,7 +30,7 @@ def reached(config: str | None, admin: str | None, key_file: Path | None) -> tup
 def _token(config: Config, base: Path) -> str:
     """The token that the router wrote for its own user."""
     from router.cli.given import read_file
-    from router.operator import token_path
+    from router.narrowing.operator import token_path
 
     path = token_path(base / config.log.dir, config.router.id)
     return read_file(path).decode("ascii", "replace").strip()

@@ -50,9 +50,9 @@ def lint(config: str | None, strict: bool, as_json: bool) -> None:
     """  # noqa: D301
     from policies.findings import Severity
     from policies.lint import lint as run
-    from router.checking import stores
     from router.cli.findings import finding_json
     from router.config import find, load
+    from router.settings.checking import stores
 
     path = find(config, os.environ)
     found = run(policy(path), time.time(), stores(load(path)))
@@ -110,7 +110,7 @@ def test(files: tuple[Path, ...], config: str | None, covered: bool, as_json: bo
 def _cases(path: Path, files: Sequence[Path]) -> list[tuple[str, bytes]]:
     """Name and content of the case files given, else of those the configuration lists."""
     from router.config import load
-    from router.loading import read_files
+    from router.settings.loading import read_files
 
     if files:
         return [(str(file), read_file(file)) for file in files]

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from policies.export.aws import Document
-    from router.exporting import Exported
+    from router.decisions.exporting import Exported
 
 FORMS: Final = ("aws", "terraform", "hosts", "kubernetes", "envoy")
 
@@ -68,7 +68,7 @@ def export(
     Exit codes: 0 printed, 1 the configuration can't be read, 2 usage.
     """  # noqa: D301
     from router.config import find
-    from router.exporting import exported
+    from router.decisions.exporting import exported
 
     if not re.fullmatch(r"\*|\d{12}", account):
         raise click.UsageError(f"`--account {account}`: an account has twelve digits")

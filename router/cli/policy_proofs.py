@@ -96,7 +96,7 @@ def diff(
     from policies.proving.logic import Undecided
     from policies.recorded import shifts
     from router.config import ConfigError
-    from router.recorded import recorded
+    from router.decisions.recorded import recorded
 
     before, after = _policies(old), _policies(new)
     try:
@@ -117,7 +117,7 @@ def diff(
 def _policies(path: Path) -> Loaded:
     """The policy that a configuration file or a folder of policy files describes."""
     from policies.loader import load
-    from router.loading import read_files
+    from router.settings.loading import read_files
 
     if path.is_file():
         return policy(path)

@@ -148,8 +148,8 @@ def accept(file: Path, key: Path) -> None:
     """  # noqa: D301
     from policies.gathered import PolicyFile
     from regions.document import parse_as
-    from router.accepted import AcceptedFile, sign
     from router.cli.given import private_key, read_file
+    from router.narrowing.accepted import AcceptedFile, sign
 
     content = read_file(file)
     parse_as(content, file.name, AcceptedFile)

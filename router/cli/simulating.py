@@ -11,12 +11,12 @@ from typing import Final
 import click
 
 from policies.model import Priority
+from router.capacity.priority import PrioritiesSection
 from router.cli.plausible import refuse_endless
 from router.cli.progress import following
 from router.cli.shown import print_json
 from router.cli.simulated_tables import tables
 from router.config import ConfigError, Limits
-from router.priority import PrioritiesSection
 from router.simulator.layout import PARTS, Layout
 from router.simulator.play import play
 from router.simulator.plots import NoPlots, plot, writable

@@ -30,7 +30,7 @@ def run(config: str | None, sources: Sequence[str]) -> Report:
         ConfigError, DocumentErrors: the configuration can't be loaded.
     """
     from router.config import find
-    from router.loading import load_snapshot
+    from router.settings.loading import load_snapshot
 
     snapshot = load_snapshot(find(config, os.environ), os.environ, time.time())
     return asyncio.run(_ask(snapshot, sources))
@@ -68,7 +68,7 @@ async def ask_endpoints(snapshot: Snapshot) -> list[Finding]:
 
 async def _role(snapshot: Snapshot) -> AwsKeys | None:
     """The role's keys, when an endpoint uses them; what can't be had shows as unread."""
-    from router.credentials import INSTANCE_ROLE
+    from router.settings.credentials import INSTANCE_ROLE
     from router.watch.renewal import NoRole
 
     if all(one.credentials != INSTANCE_ROLE for one in snapshot.policy.endpoints.values()):

@@ -41,8 +41,8 @@ def move(tenant: str, to: str, plan: bool, config: str | None, as_json: bool) ->
     Exit codes: 0 all of it is inside, 1 no such tenant or boundary, 3 something is outside.
     """  # noqa: D301
     from router.config import find
-    from router.loading import load_snapshot
-    from router.moving import plan_move
+    from router.decisions.moving import plan_move
+    from router.settings.loading import load_snapshot
 
     path, now = find(config, os.environ), time.time()
     snapshot = load_snapshot(path, os.environ, now)

@@ -14,8 +14,8 @@ from typing import Final
 from regions.catalog import Catalog, epoch
 from router.app import Clocks, Router
 from router.demo.files import ROUTERS, SONNET_EU, SONNET_US, write
-from router.loading import load_snapshot, log_settings
 from router.server import Serving, bind
+from router.settings.loading import load_snapshot, log_settings
 from router.simulator.bedrock import BedrockSpec, BedrockStub
 from router.simulator.bedrock_world import BedrockWorld
 from router.simulator.fleet import SimulatedFleet

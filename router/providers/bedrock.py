@@ -13,8 +13,8 @@ from urllib.parse import urlsplit
 import orjson
 
 from regions.model import Endpoint
+from router.answers.eventstream import MEDIA_TYPE
 from router.errors import RequestError
-from router.eventstream import MEDIA_TYPE
 from router.providers.aws import base_url, label, load_signing, region_of, signed
 from router.providers.base import Ask, Decoder, Failure, Misconfigured, Target, refuse_places
 from router.providers.bedrock_failures import bedrock_failure

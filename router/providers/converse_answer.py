@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 import orjson
 
-from router.eventstream import EventStreamError, Message, MessageScanner
+from router.answers.eventstream import EventStreamError, Message, MessageScanner
 from router.providers.base import Ask, Failure, Kind
 from router.providers.bedrock_failures import bedrock_error
 from router.providers.converse import Converse, Untranslatable

@@ -14,7 +14,7 @@ from email.utils import parsedate_to_datetime
 
 import orjson
 
-from router.frames import StreamError
+from router.answers.frames import StreamError
 from router.providers.base import Failure, Kind
 from router.transport.messages import Headers, header
 

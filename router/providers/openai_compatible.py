@@ -6,9 +6,9 @@ from functools import lru_cache
 from urllib.parse import urlsplit
 
 from regions.model import Endpoint
+from router.capacity.priority import NUMBERS
 from router.errors import RequestError
 from router.frozen import maker
-from router.priority import NUMBERS
 from router.providers.base import (
     Ask,
     Bearer,

@@ -1,6 +1,6 @@
 """Answers of an equal surface: the upstream's bytes, with the model's public name in them.
 
-A whole answer is decoded here; `router.framing` reads events, as `EqualEvents` says.
+A whole answer is decoded here; `router.answers.framing` reads events, as `EqualEvents` says.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import re
 
 import orjson
 
-from router.numbers import parsed
+from router.answers.numbers import parsed
 from router.providers.base import Failure
 from router.providers.failures import bad_answer
 from router.usage import Usage, in_answer

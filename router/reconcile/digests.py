@@ -33,11 +33,11 @@ from cryptography.hazmat.primitives.asymmetric.padding import PKCS1v15
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
 from cryptography.hazmat.primitives.hashes import SHA256
 
-from router import bounded
 from router.assess.records import mapping, text
 from router.reconcile.model import UNKNOWN_TIME, Finding, Kind, Source, Where
 from router.reconcile.reading import FAULTS, Object, Unpacked, reason
 from router.reconcile.times import instant
+from router.settings import bounded
 
 FOLDER: Final = "CloudTrail-Digest"
 SIGNATURE: Final = ".signature"

@@ -12,7 +12,7 @@ from typing import Final
 
 from router.audit.disk import LocalDisk
 from router.audit.layout import Folder
-from router.veto_file import MAX_REASON, Imposed, VetoFile
+from router.narrowing.veto_file import MAX_REASON, Imposed, VetoFile
 
 BY: Final = "reconcile"
 

@@ -15,10 +15,10 @@ import orjson
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
 from cryptography.hazmat.primitives.serialization import load_der_public_key
 
-from router import bounded
 from router.assess.records import mapping, text
 from router.audit.commands import UsageError
 from router.reconcile.digests import Keys
+from router.settings import bounded
 
 
 def read_keys(paths: Iterable[Path]) -> Keys:

@@ -23,8 +23,8 @@ from router.audit.bodies import Body, attempts_in, object_in, text_in, texts_in
 from router.audit.layout import Folder, LogFolder, first_line
 from router.audit.lines import SegmentLine, parse_line
 from router.audit.reading import LogReader, Shown
+from router.decisions.replayed import WorldMissing, world
 from router.reconcile.model import Facts, Sent, Where
-from router.replayed import WorldMissing, world
 
 UNSENT: Final = frozenset({"connect_failed", "misconfigured", "deadline"})
 """Results of attempts of which no byte left."""

@@ -19,8 +19,8 @@ from regions.footprints.base import PLAIN_CALL, footprint
 from regions.model import Assurance
 from regions.places import Area, Atom, PlaceError, Region, Unknown
 from router.audit.layout import Folder
-from router.recipients import NOT_KNOWN, recipients
-from router.replayed import World, WorldMissing, stored, world
+from router.decisions.replayed import World, WorldMissing, stored, world
+from router.entries.recipients import NOT_KNOWN, recipients
 
 _FOLDERS: Final = frozenset({"baseline", "rules", "accepted"})
 NONE: Final = "none recorded"

@@ -7,11 +7,11 @@ from typing import Final, Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from router import bounded
 from router.audit.errors import AuditError
 from router.reports.document import Line, Section, Table
 from router.reports.period import Period
 from router.reports.told import readable
+from router.settings import bounded
 
 MOST: Final = 200
 

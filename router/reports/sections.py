@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from router.recipients import NOT_KNOWN
+from router.entries.recipients import NOT_KNOWN
 from router.reports.document import Line, Picture, Section, Table
 from router.reports.facts import Spot
 from router.reports.figures import Family, summed

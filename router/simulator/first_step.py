@@ -1,7 +1,8 @@
 """The first of two steps at an endpoint in halves: the other half computes the prompt.
 
-As `router.prefilling` has it: its best replica, then one more, under the request's attempts and
-retry budget, never one that is marked; after that the endpoint computes the prompt itself.
+As `router.attempts.prefilling` has it: its best replica, then one more, under the request's
+attempts and retry budget, never one that is marked; after that the endpoint computes the prompt
+itself.
 """
 
 from __future__ import annotations
@@ -12,8 +13,8 @@ from typing import TYPE_CHECKING
 
 from regions.health import Sign, Standing
 from regions.model import Endpoint
-from router.load import Held
-from router.prefilling import TRIED, needed
+from router.attempts.prefilling import TRIED, needed
+from router.capacity.load import Held
 from router.simulator.scenario import round_trip
 from router.simulator.timing import JobTimes
 from router.simulator.virtual import Ended

@@ -1,8 +1,9 @@
 """One request of a simulated load, from its router to its end.
 
 The attempts are made as `router.dispatch` makes them, and the two steps of an endpoint in halves
-as `router.prefilling` does, in callbacks instead of tasks: most requests never wait. Whom to ask,
-what is in flight, what is held against whom and what a retry costs are the router's own objects.
+as `router.attempts.prefilling` does, in callbacks instead of tasks: most requests never wait. Whom
+to ask, what is in flight, what is held against whom and what a retry costs are the router's own
+objects.
 """
 
 from __future__ import annotations
@@ -15,9 +16,9 @@ from itertools import islice
 
 from regions.health import Sign
 from regions.prefix import Trail
+from router.capacity.load import Held
+from router.capacity.placing import Placed, Wish
 from router.dispatch import HERE
-from router.load import Held
-from router.placing import Placed, Wish
 from router.selection import PreferConflict
 from router.simulator.first_step import FirstStep, Kept
 from router.simulator.scenario import MODEL, Scenario, round_trip
@@ -199,7 +200,7 @@ class Flight(Ended):
         return self.moved[1] if self.moved[0] == self.candidacy.endpoint.name else None
 
     def _elsewhere(self) -> int:
-        """Prompt tokens that the other half is to compute, as `router.prefilling` has it."""
+        """Prompt tokens that the other half is to compute (`router.attempts.prefilling`)."""
         if self.placed is not None and self.placed.key == self.key:
             return self.placed.elsewhere
         return self.ask.prompt if self.ask.prompt >= self.stage.scenario.least else 0

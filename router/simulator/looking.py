@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from regions.fleet import Reading, Readings
-from router.load import InFlight
+from router.capacity.load import InFlight
 from router.simulator.timing import EngineSpec
 from router.simulator.virtual import LoopEngine
 

@@ -17,12 +17,12 @@ from policies.timed import always
 from regions.catalog import Catalog, OwnRegion
 from regions.model import Endpoint, Price, Tier
 from router.auth import KeyRing
+from router.capacity.priority import PrioritiesSection
 from router.config import Config, KeysSection, Limits, PoliciesSection, RouterSection
-from router.config_log import LogSection
-from router.hypothetical import Question, consider
-from router.priority import PrioritiesSection
+from router.decisions.hypothetical import Question, consider
 from router.providers.base import Target
 from router.providers.registry import load
+from router.settings.config_log import LogSection
 from router.simulator.layout import ALL, DECODE, ONE, POOLED, PREFILL, Layout
 from router.simulator.timing import EngineSpec
 from router.snapshot import Snapshot

@@ -12,11 +12,11 @@ from regions.fleet import Readings
 from regions.health import HealthBook
 from regions.model import Endpoint
 from regions.prefix import Trail, trail
-from router.balance import Balance
-from router.load import Held, InFlight
-from router.placing import Placed, Placing, Wish
-from router.pools import Pools
-from router.retrying import RetryBudget
+from router.attempts.retrying import RetryBudget
+from router.capacity.balance import Balance
+from router.capacity.load import Held, InFlight
+from router.capacity.placing import Placed, Placing, Wish
+from router.capacity.pools import Pools
 from router.simulator.looking import Looking
 from router.simulator.scenario import MODEL, Scenario, eligible
 from router.simulator.strategies import STRATEGIES

@@ -11,8 +11,8 @@ from types import MappingProxyType
 from typing import Final
 
 from regions.prefix import Trail
-from router.balance import Balance, Keys
-from router.lineup import Seat
+from router.capacity.balance import Balance, Keys
+from router.capacity.lineup import Seat
 
 
 class LeastLoad(Balance):

@@ -19,9 +19,9 @@ Headers = tuple[tuple[bytes, bytes], ...]
 class Answer:
     """A whole answer as the client got it; `id` names its request's entries in the log.
 
-    `footprint` is where it was made, kept and operated, as `router.drifted.shown` writes it: an
-    endpoint's name may be another's by the time it is given again. `sent` is the SHA-256, hex, of
-    what the endpoint was sent.
+    `footprint` is where it was made, kept and operated, as `router.narrowing.drifted.shown` writes
+    it: an endpoint's name may be another's by the time it is given again. `sent` is the SHA-256,
+    hex, of what the endpoint was sent.
     """
 
     id: str

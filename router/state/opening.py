@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import cast
 
 from router.config import Config, ConfigError, StateSection
-from router.secrets import resolve
+from router.settings.secrets import resolve
 from router.state.answers import Answers, MemoryAnswers, NoAnswers
 from router.state.client import Ready
 from router.state.ledger import Ledger

@@ -14,9 +14,9 @@ from router.audit.following import FileSink, Follower, Progress
 from router.audit.layout import Folder, LogFolder
 from router.audit.settings import LogSettings
 from router.config import ConfigError
-from router.config_log import ExportSection
 from router.live import Live
-from router.secrets import resolve
+from router.settings.config_log import ExportSection
+from router.settings.secrets import resolve
 from router.storage.sinks import RemoteSink, http_sink, syslog_sink
 from router.transport.messages import Headers, Origin, TlsFiles, Transport
 from router.transport.oneway import OneWay

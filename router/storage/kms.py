@@ -18,9 +18,9 @@ from router.audit.certificate import Strength
 from router.audit.errors import KeyUnavailable
 from router.audit.note import PublicKey, Signer, read_der
 from router.config import ConfigError
-from router.config_log import KmsSection
-from router.credentials import credential
 from router.providers.base import AwsKeys
+from router.settings.config_log import KmsSection
+from router.settings.credentials import credential
 from router.storage.s3 import aws_client
 
 ALGORITHMS: Final[Mapping[str, str]] = {

@@ -21,10 +21,10 @@ from router.audit.releasing import Releaser, body
 from router.audit.sealing import IMMUTABLE, Sealer, SealRefused, SealTerms
 from router.audit.settings import LogSettings
 from router.config import ConfigError
-from router.config_log import SealSection
-from router.credentials import credential
 from router.live import Live
 from router.providers.base import AwsKeys
+from router.settings.config_log import SealSection
+from router.settings.credentials import credential
 from router.storage.s3 import s3_client
 
 if TYPE_CHECKING:

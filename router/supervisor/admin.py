@@ -15,8 +15,9 @@ from fastapi.responses import Response
 from pydantic import BaseModel
 
 from router.admin import TEXT, application
+from router.capacity.quotas import exactness
 from router.errors import RequestError
-from router.operating import (
+from router.narrowing.operating import (
     AcceptanceAsked,
     EraseAsked,
     ErasedTold,
@@ -26,15 +27,14 @@ from router.operating import (
     Status,
     files_status,
 )
-from router.operator import operator
-from router.quotas import exactness
-from router.reload import Reloader
+from router.narrowing.operator import operator
+from router.narrowing.veto_file import Imposed
+from router.settings.reload import Reloader
 from router.supervisor.channel import Gone
 from router.supervisor.crew import Crew
 from router.supervisor.merged import merged
 from router.supervisor.orders import Accept, Erase, Narrow, StatusAsked
 from router.supervisor.slot import Slot
-from router.veto_file import Imposed
 
 T = TypeVar("T")
 

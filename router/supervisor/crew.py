@@ -19,10 +19,10 @@ from router.audit.errors import AuditError, LogUnavailable
 from router.audit.settings import LogSettings
 from router.config import ConfigError
 from router.errors import RequestError
-from router.handover import inherit
 from router.live import Files, Whole
 from router.metrics import Metrics
-from router.reload import Refused, Source
+from router.settings.handover import inherit
+from router.settings.reload import Refused, Source
 from router.snapshot import Snapshot
 from router.supervisor.channel import Gone
 from router.supervisor.merged import NOTHING, added

@@ -13,7 +13,7 @@ from pathlib import Path
 from router.audit.entry import Entry
 from router.live import Whole
 from router.metrics import Readout
-from router.operating import AcceptanceAsked, EraseAsked, QuarantineAsked
+from router.narrowing.operating import AcceptanceAsked, EraseAsked, QuarantineAsked
 from router.snapshot import Snapshot
 
 
@@ -83,7 +83,7 @@ class Pulse:
 
 @dataclass(frozen=True, slots=True)
 class StatusAsked:
-    """→ `router.operating.Status`."""
+    """→ `router.narrowing.operating.Status`."""
 
 
 @dataclass(frozen=True, slots=True)

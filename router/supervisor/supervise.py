@@ -1,6 +1,6 @@
 """`serve` with several workers: the process that starts them and serves no request itself.
 
-1. what other processes of this router left is taken over (`router.handover`);
+1. what other processes of this router left is taken over (`router.settings.handover`);
 2. the public address is bound once for each worker, with SO_REUSEPORT: the kernel spreads new
    connections over the sockets; a first bind without it finds out whether anybody else listens;
 3. the workers start, each with its socket, and ask for their orders;
@@ -27,10 +27,10 @@ from router.audit.errors import LogLocked
 from router.audit.layout import Folder
 from router.audit.settings import LogSettings
 from router.config import ConfigError
-from router.handover import hand_over, settle_log, worker_log
-from router.operator import new_token, token_path
-from router.reload import Reloader, Source
+from router.narrowing.operator import new_token, token_path
 from router.server import Listener, bind, listener, signals
+from router.settings.handover import hand_over, settle_log, worker_log
+from router.settings.reload import Reloader, Source
 from router.snapshot import Snapshot
 from router.supervisor.crew import Crew
 from router.supervisor.slot import Slot

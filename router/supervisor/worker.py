@@ -23,15 +23,15 @@ from typing import Final, TypeVar
 from regions.document import DocumentErrors
 from router.audit.entry import Entry
 from router.audit.errors import AuditError
-from router.auditing import PageView, page_for, record_for
 from router.auth import Principal
 from router.config import ConfigError
+from router.entries.auditing import PageView, page_for, record_for
+from router.entries.reading_records import RecordView
 from router.errors import RequestError
-from router.loading import log_settings
-from router.operating import accepted, erased, quarantined, status
-from router.reading_records import RecordView
-from router.reload import Source
+from router.narrowing.operating import accepted, erased, quarantined, status
 from router.server import Serving, bind, opened
+from router.settings.loading import log_settings
+from router.settings.reload import Source
 from router.snapshot import Snapshot
 from router.supervisor.channel import Channel, Gone, over
 from router.supervisor.orders import (

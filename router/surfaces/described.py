@@ -10,8 +10,10 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from policies.model import Priority
-from router import deadlines, grade, priority
+from router import grade
+from router.capacity import priority
 from router.errors import ANSWERS
+from router.inbound import deadlines
 from router.surfaces import chat
 
 Described = dict[str, object]

@@ -24,10 +24,10 @@ from typing import Final
 import orjson
 
 from regions.model import Endpoint
-from router.credentials import credential
 from router.live import Live
 from router.providers.base import Target
-from router.swap import Found, Swap
+from router.settings.credentials import credential
+from router.settings.swap import Found, Swap
 from router.transport.messages import (
     AttemptFailed,
     Origin,

@@ -4,8 +4,9 @@ Every endpoint of Bedrock is asked about, in its own source region with its own 
 that is found to run beyond its footprint is put under a veto at once for every plan made before,
 then into the snapshot's facts, so that no boundary it left is served by it and the log names the
 places it may really run in. That stays, over restarts too, until the baseline says otherwise: a
-signed acceptance of the members as they are (`router.accepted`), or, without compliance keys, an
-operator's own, which only ends the alarm. One that runs in fewer places is told of, no more.
+signed acceptance of the members as they are (`router.narrowing.accepted`), or, without compliance
+keys, an operator's own, which only ends the alarm. One that runs in fewer places is told of, no
+more.
 
 1. ask; what can't be read is shown, and changes nothing;
 2. compare with the footprint in force;
@@ -24,13 +25,13 @@ from regions.footprints.joining import joined
 from regions.model import Endpoint, Footprint
 from regions.places import Region
 from router.audit.entry import Entry, Json
-from router.credentials import INSTANCE_ROLE
-from router.drifted import Shown, covers, read, shown
 from router.live import Live
+from router.narrowing.drifted import Shown, covers, read, shown
+from router.narrowing.veto_file import Drift, VetoFile
 from router.providers.aws import region_of
+from router.settings.credentials import INSTANCE_ROLE
+from router.settings.swap import Swap
 from router.snapshot import Snapshot
-from router.swap import Swap
-from router.veto_file import Drift, VetoFile
 from router.watch.bedrock_reader import Access, BedrockReader, NotRead, control_url
 from router.watch.seen import Seen, asks_for, seen_footprint
 

@@ -21,7 +21,7 @@ from policies.findings import Finding, Severity
 from regions.footprints.base import PLAIN_CALL, footprint
 from regions.footprints.bedrock import Form, read_identifier
 from regions.model import Endpoint
-from router.drifted import covers, shown
+from router.narrowing.drifted import covers, shown
 from router.providers.aws import region_of
 from router.providers.base import AwsKeys, Target
 from router.providers.failures import AUTH

@@ -38,12 +38,12 @@ from regions.fleet import Reading
 from regions.footprints.base import PLAIN_CALL, footprint
 from regions.health import Sign, Standing
 from regions.model import Endpoint
+from router.attempts.silence import Silence
 from router.audit.entry import Entry, Json, microseconds
 from router.audit.errors import AuditError
 from router.live import Live
 from router.providers.base import Ask
 from router.providers.failures import AUTH
-from router.silence import Silence
 from router.transport.messages import (
     AttemptFailed,
     ConnectFailed,

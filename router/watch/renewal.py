@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from router.providers.base import AwsKeys
-from router.role_keys import CredentialBoard
+from router.settings.role_keys import CredentialBoard
 
 AHEAD: Final = 600.0
 """Seconds before their end from which the keys are renewed."""

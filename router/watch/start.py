@@ -10,19 +10,19 @@ from typing import Final, Protocol
 
 from router.audit.disk import LocalDisk
 from router.audit.settings import LogSettings
-from router.authority import AuthorityFile
 from router.config import WatchSection
-from router.credentials import INSTANCE_ROLE
 from router.live import Live
-from router.operator import new_token, token_path
-from router.quarantine import Quarantine
-from router.reload import Reloader, Source
+from router.narrowing.authority import AuthorityFile
+from router.narrowing.operator import new_token, token_path
+from router.narrowing.quarantine import Quarantine
+from router.narrowing.veto_file import VetoFile
+from router.settings.credentials import INSTANCE_ROLE
+from router.settings.reload import Reloader, Source
+from router.settings.swap import Swap
 from router.snapshot import Snapshot
 from router.storage.exports import export_watch
 from router.storage.seal import seal_watch
-from router.swap import Swap
 from router.transport.messages import Transport
-from router.veto_file import VetoFile
 from router.watch.bedrock_reader import BedrockReader
 from router.watch.discover import Discoverer, addresses, looked_up
 from router.watch.drift import DriftWatch

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 
 from regions.footprints.base import PLAIN_CALL, footprint
 from regions.model import Endpoint
-from router.accepted import FOLDER
-from router.credentials import INSTANCE_ROLE
-from router.drifted import Shown, covers, shown
+from router.narrowing.accepted import FOLDER
+from router.narrowing.drifted import Shown, covers, shown
 from router.providers.aws import region_of
 from router.providers.base import AwsKeys
+from router.settings.credentials import INSTANCE_ROLE
 from router.snapshot import Snapshot
 from router.watch.bedrock_reader import Access, BedrockReader, NotRead, control_url
 from router.watch.compared import Change, compare

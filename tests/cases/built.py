@@ -19,7 +19,7 @@ from regions.catalog import DAY, Catalog, epoch
 from router.app import Clocks, Router
 from router.audit.layout import Folder
 from router.audit.reading import LogReader, Shown
-from router.loading import load_snapshot, log_settings
+from router.settings.loading import load_snapshot, log_settings
 from router.snapshot import Snapshot
 from router.transport.messages import (
     OutboundRequest,

@@ -15,8 +15,8 @@ from regions.fleet import Reading
 from regions.health import HealthBook, Sign, Standing
 from router.config import Limits, WatchSection
 from router.live import Live
+from router.narrowing.vetoes import Vetoes
 from router.providers.base import Target
-from router.vetoes import Vetoes
 from tests.cases.built import BASELINE, Files, built, outcomes
 from tests.router.crowd import crowd, hosts, settle_for
 from tests.router.house import Plan

@@ -229,10 +229,10 @@ def test_disconnect_04_nothing_stands_between_the_server_and_the_route() -> None
     import ast
 
     import router.app
-    import router.exchange
+    import router.inbound.exchange
     import router.steps
 
-    for module in (router.app, router.exchange, router.steps):
+    for module in (router.app, router.inbound.exchange, router.steps):
         assert module.__file__ is not None
         tree = ast.parse(Path(module.__file__).read_text())
         names = {n.module or "" for n in ast.walk(tree) if isinstance(n, ast.ImportFrom)}

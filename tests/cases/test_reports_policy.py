@@ -17,11 +17,11 @@ from regions.document import DocumentErrors
 from regions.footprints.bedrock import Form, read_identifier
 from regions.footprints.question import question
 from regions.model import Endpoint
-from router.checking import check
-from router.hypothetical import Question, consider
+from router.decisions.hypothetical import Question, consider
 from router.providers.base import Ask, AwsKeys, Target
 from router.providers.bedrock import Bedrock
-from router.reload_files import fingerprint
+from router.settings.checking import check
+from router.settings.reload_files import fingerprint
 from tests.cases.built import BASELINE, BEDROCK, ENVIRONMENT, Files, built, entries, now, outcomes
 from tests.router.cli.conftest import Domicile, domicile
 from tests.router.folders import ROUTER, TWO_CONTINENTS, TWO_RULES, sound, write

@@ -13,7 +13,7 @@ import pytest
 
 from policies.model import Policy
 from regions.document import DocumentErrors
-from router.checking import check
+from router.settings.checking import check
 from router.snapshot import Snapshot
 from router.steps import TwelveSteps
 from tests.cases.built import BASELINE, ENVIRONMENT, RULES, Files, built, entries, now

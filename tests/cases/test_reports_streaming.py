@@ -315,7 +315,7 @@ async def test_streaming_15_cut_at_every_byte(tmp_path: Path) -> None:
 @settings(max_examples=25)
 @given(st.text(max_size=40), st.data())
 def test_streaming_15_any_text_any_cuts(text: str, data: st.DataObject) -> None:
-    from router.framing import framed
+    from router.answers.framing import framed
     from router.providers.base import EqualEvents
 
     payload = {"model": "tiny", "choices": [{"index": 0, "delta": {"content": text + "."}}]}

@@ -14,7 +14,7 @@ from regions.footprints.prices import relative_price
 from regions.footprints.selectors import parse_selector
 from regions.model import Endpoint
 from router.assess.trail import assess_folder
-from router.checking import check
+from router.settings.checking import check
 from tests.cases.built import BASELINE, ENVIRONMENT, Files, built, entries, now, outcomes
 from tests.router.assess.configs import call, stream
 from tests.router.scripted import JSON, Reply, answer, failure

@@ -20,11 +20,11 @@ import pytest
 
 from router.app import Clocks, Router
 from router.audit.verify import verify
-from router.loading import load_snapshot, log_settings
-from router.outcome_store import OutcomeStore
 from router.server import Serving
+from router.settings.loading import load_snapshot, log_settings
 from router.simulator.fleet import SimulatedFleet
 from router.simulator.replica import ReplicaSpec
+from router.tiers.outcome_store import OutcomeStore
 from tests.cases.built import Files, entries, key_of, now
 from tests.cases.graded import files
 from tests.router.house import listening

@@ -7,11 +7,6 @@ import sys
 
 import uvloop  # noqa: F401  what the command imports when it begins
 
-import router.admin
-import router.loading
-import router.providers.vllm
-import router.public
-import router.server  # noqa: F401
 from router.cli.main import main
 
 if __name__ == "__main__" and sys.stdin.readline():

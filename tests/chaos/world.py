@@ -22,8 +22,8 @@ import orjson
 
 from regions.catalog import Catalog, epoch
 from router.app import Clocks, Router
-from router.loading import load_snapshot, log_settings
 from router.server import Serving, bind
+from router.settings.loading import load_snapshot, log_settings
 from router.simulator.bedrock import TEST_KEY, TEST_SECRET, BedrockSpec, BedrockStub
 from router.simulator.bedrock_world import BedrockWorld
 from router.simulator.fleet import SimulatedFleet

@@ -10,7 +10,7 @@ import subprocess
 
 import pytest
 
-from router.prefilling import KEEP, keeping
+from router.attempts.prefilling import KEEP, keeping
 from router.providers.base import Ask
 from tests.e2e.parts import SERVE_ENVIRONMENT, Parts
 

@@ -29,9 +29,9 @@ from router.audit.log import AuditLog
 from router.audit.settings import LogSettings
 from router.audit.verify import verify
 from router.ids import Ids
+from router.narrowing.vetoes import Vetoes
 from router.transport.messages import OutboundRequest, OutboundResponse, Timeouts, header
 from router.types import Arrival, Purpose
-from router.vetoes import Vetoes
 from tests.chaos import evidence
 from tests.router.audit.faultydisk import QuickDisk
 from tests.router.house import KEYS, Plan, signing_key, snapshot

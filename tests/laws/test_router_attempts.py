@@ -21,7 +21,7 @@ from router.audit.entry import Entry
 from router.audit.log import AuditLog, Committed
 from router.audit.receipt import Receipt
 from router.dispatch import Dispatched, Dispatcher
-from router.receipts import receipt_headers
+from router.entries.receipts import receipt_headers
 from router.settling import end
 from tests.laws.router_world import ANSWERS, TURNS, Scene, Stage, run
 from tests.router.scripted import FakeExchange
@@ -95,7 +95,7 @@ def says_what_was_planned() -> Any:
         first = dispatched.plan.ranked.order[0]
         return receipt_headers(replace(dispatched, candidacy=first))
 
-    return patch("router.receipts.receipt_headers", headers)
+    return patch("router.entries.receipts.receipt_headers", headers)
 
 
 def forgets_whom_it_asked() -> Any:

@@ -8,10 +8,10 @@ from contextlib import asynccontextmanager
 
 import uvicorn
 
-from router.direct import direct
-from router.door import Door
 from router.errors import RequestError
-from router.exchange import (
+from router.inbound.direct import direct
+from router.inbound.door import Door
+from router.inbound.exchange import (
     AsgiExchange,
     Exchange,
     Message,

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from regions.model import Burst, Endpoint, Price
-from router.bursts import budgets
+from router.capacity.bursts import budgets
 from router.state.spending import Claim, LocalSpending, Taken
 from tests.cases.built import BASELINE, RULES, Files
 from tests.router.made import endpoint

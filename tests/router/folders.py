@@ -6,7 +6,7 @@ from pathlib import Path
 
 from router.cli.init import BASELINE, RULES
 from router.cli.init import CONFIG as WRITTEN
-from router.loading import load_snapshot
+from router.settings.loading import load_snapshot
 from router.snapshot import Snapshot
 
 AT = 1_796_000_000.0  # 2026-11-29

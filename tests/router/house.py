@@ -23,12 +23,12 @@ from regions.model import Burst, Endpoint, Tier
 from router.app import Clocks, Router
 from router.audit.settings import LogSettings
 from router.auth import KeyRing, Principal, StoredKey
+from router.capacity.priority import PrioritiesSection
 from router.config import Config, KeysSection, Limits, Peer, PoliciesSection, RouterSection
-from router.config_log import LogSection
-from router.priority import PrioritiesSection
 from router.providers.base import Target
 from router.providers.registry import load
 from router.server import Serving
+from router.settings.config_log import LogSection
 from router.simulator.fleet import SimulatedFleet
 from router.simulator.replica import ReplicaSpec
 from router.simulator.timing import EngineSpec

@@ -13,9 +13,9 @@ from router.app import SURFACES, Clocks, Router
 from router.audit.layout import Folder
 from router.audit.reading import LogReader, Shown
 from router.ids import Ids
-from router.loading import log_settings
-from router.reload import Reloader, Source
-from router.reload_files import fingerprint
+from router.settings.loading import log_settings
+from router.settings.reload import Reloader, Source
+from router.settings.reload_files import fingerprint
 from router.transport.messages import Transport
 from router.types import Arrival, Purpose
 from router.watch.start import Watches

@@ -12,8 +12,8 @@ from pathlib import Path
 
 from router.app import SURFACES, Clocks, Router
 from router.audit.settings import LogSettings
-from router.exchange import Headers, RequestHead
 from router.ids import Ids
+from router.inbound.exchange import Headers, RequestHead
 from router.transport.messages import (
     AnswerTimeout,
     ConnectFailed,

@@ -13,7 +13,7 @@ from router import admin
 from router.audit.errors import LogUnavailable
 from tests.router.folders import sound
 from tests.router.reloading import BOSS, CLINIC, World, watched
-from tests.router.test_swap import wide
+from tests.router.settings.test_swap import wide
 
 
 @asynccontextmanager

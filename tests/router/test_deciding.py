@@ -3,8 +3,8 @@
 import pytest
 
 from router import deciding
+from router.decisions.hypothetical import Question, consider
 from router.errors import RequestError
-from router.hypothetical import Question, consider
 from router.pipeline import Refused
 from router.snapshot import Snapshot
 from tests.router.folders import AT, two_continents

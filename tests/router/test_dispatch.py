@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 
 from router import types
+from router.attempts.running import Run
 from router.audit.layout import Folder
 from router.audit.reading import LogReader, Shown
 from router.config import Limits
 from router.errors import RequestError
-from router.running import Run
+from router.narrowing.vetoes import Vetoes
 from router.transport.messages import AttemptFailed, Fate, GarbledAnswer
-from router.vetoes import Vetoes
 from tests.garbage import let_go
 from tests.router.crowd import crowd
 from tests.router.house import Plan

@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
+from router.answers.readings import ModelName, SseDecoder, WholeReading, read_chat, read_responses
 from router.opening import (
     BadAnswer,
     EmptyAnswer,
@@ -19,7 +20,6 @@ from router.opening import (
     open_stream,
     open_whole,
 )
-from router.readings import ModelName, SseDecoder, WholeReading, read_chat, read_responses
 from router.transport.messages import (
     AnswerTimeout,
     AnswerTooLarge,

@@ -10,11 +10,11 @@ from contextlib import asynccontextmanager
 import openai
 import pytest
 
+from router.answers.frames import Frame
+from router.answers.readings import ModelName, SseDecoder, read_chat
 from router.errors import ClientGone
-from router.exchange import AsgiExchange, Exchange, lines, while_connected
-from router.frames import Frame
+from router.inbound.exchange import AsgiExchange, Exchange, lines, while_connected
 from router.opening import OpenedWhole, open_stream
-from router.readings import ModelName, SseDecoder, read_chat
 from router.relay import (
     Pace,
     Relayed,

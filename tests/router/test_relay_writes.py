@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from router.exchange import Lines
+from router.inbound.exchange import Lines
 from tests.exchanges import PromptExchange
 from tests.rawserver import Line
 from tests.router.test_relay import DONE, STOP, pass_on, token, upstream

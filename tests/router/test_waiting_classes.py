@@ -12,7 +12,7 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from policies.model import Priority
-from router.priority import PrioritiesSection
+from router.capacity.priority import PrioritiesSection
 from router.simulator.virtual import run
 from router.waiting import NoRoom, Ticket, WaitingRoom
 from tests.router.test_waiting import Seat, Seats, later, made

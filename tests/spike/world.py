@@ -29,8 +29,8 @@ from regions.footprints.base import footprint
 from regions.footprints.parameters import examine
 from regions.model import Endpoint, Footprint
 from router.app import Clocks, Router
-from router.loading import load_snapshot, log_settings
 from router.server import Serving, bind
+from router.settings.loading import load_snapshot, log_settings
 from router.simulator.bedrock import TEST_KEY, TEST_SECRET, BedrockCall, BedrockSpec, BedrockStub
 from router.simulator.bedrock_world import BedrockWorld
 from router.simulator.fleet import SimulatedFleet

@@ -22,7 +22,7 @@ from classifiers.difficulty.features import HEAD, TAIL, extract
 from classifiers.difficulty.head import whole
 from classifiers.difficulty.scorer import Difficulty, Scorer
 from classifiers.view import PromptView
-from router.compiling import COMPILERS, build
+from router.tiers.compiling import COMPILERS, build
 
 needs_compiler = pytest.mark.skipif(
     not any(map(shutil.which, COMPILERS)), reason=f"no C compiler here ({', '.join(COMPILERS)})"

@@ -16,7 +16,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from router.audit.disk import LocalDisk
 from router.config import load
-from router.veto_file import VetoFile
+from router.narrowing.veto_file import VetoFile
 from tests.rawserver import RawServer
 from tests.router.audit.logbox import START
 from tests.router.cli.conftest import Domicile, Ran

@@ -12,13 +12,13 @@ from pathlib import Path
 
 import pytest
 
-from router.anchoring import publishers
 from router.audit.anchors.cosign import read_witness_key
 from router.audit.anchors.witness import AnchorRefused
 from router.audit.layout import Folder
 from router.audit.note import parse_checkpoint
 from router.audit.verify import verify
-from router.config_log import AnchorSection
+from router.entries.anchoring import publishers
+from router.settings.config_log import AnchorSection
 from router.transport.client import HttpTransport
 from tests.router.audit.logbox import LogBox
 from tests.router.cli.conftest import START, Domicile

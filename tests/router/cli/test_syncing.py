@@ -12,12 +12,12 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
 from regions.catalog import Catalog
-from router.accepted import read_accepted
-from router.loading import read_files
+from router.narrowing.accepted import read_accepted
+from router.settings.loading import read_files
 from router.simulator.bedrock import BedrockSpec, BedrockStub
 from router.simulator.bedrock_world import BedrockWorld
 from tests.router.cli.conftest import Domicile, Ran
-from tests.router.test_accepted import public
+from tests.router.narrowing.test_accepted import public
 from tests.router.watch.test_drift import EU, SIX, folder, now_lists
 
 SOURCE = "eu-central-1"

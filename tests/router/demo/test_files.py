@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from router.demo.files import KEYS, ROUTERS, TENANTS, write
-from router.loading import load_snapshot
+from router.settings.loading import load_snapshot
 
 URLS = dict.fromkeys(("fra", "par", "iad", "bedrock"), "http://127.0.0.1:9")
 PORTS = {"eu-1": (1001, 1002), "us-1": (1003, 1004)}

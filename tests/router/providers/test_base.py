@@ -6,8 +6,8 @@ import pytest
 
 from regions.health import Sign
 from regions.model import Endpoint
+from router.answers.outcomes import Failed
 from router.errors import RequestError
-from router.outcomes import Failed
 from router.providers.base import Ask, AwsKeys, Bearer, Failure, Kind, Target, refuse_places
 from router.transport.messages import Fate
 

@@ -18,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from regions.model import Endpoint
-from router.framing import framed
+from router.answers.framing import framed
 from router.providers.base import Ask, AwsKeys, Bearer, EqualEvents, Failure, Target
 from router.providers.registry import PROVIDERS, load
 from router.transport.messages import Headers

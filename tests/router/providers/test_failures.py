@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from regions.health import Sign
-from router.outcomes import Failed
+from router.answers.outcomes import Failed
 from router.providers.base import Kind
 from router.providers.failures import (
     RETRY_CEILING,

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from router.framing import framed
+from router.answers.framing import framed
 from router.providers.base import EqualEvents, Kind
 from router.providers.streams import JsonDecoder, renamed_json
 from router.sse import Scanner

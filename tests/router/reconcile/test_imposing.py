@@ -6,8 +6,8 @@ import pytest
 
 from router.audit.disk import LocalDisk
 from router.audit.errors import AuditError
+from router.narrowing.veto_file import VetoFile
 from router.reconcile.imposing import impose
-from router.veto_file import VetoFile
 from tests.router.audit.logbox import LogBox
 
 

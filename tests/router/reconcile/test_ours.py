@@ -9,9 +9,9 @@ from regions.model import Endpoint
 from router.audit.entry import Entry, Interned, Json
 from router.audit.layout import Folder
 from router.audit.reading import LogReader
+from router.decisions.replayed import WorldMissing
 from router.reconcile.model import Facts, Sent
 from router.reconcile.ours import LONGEST, Ours, facts, facts_of, whole_since
-from router.replayed import WorldMissing
 from tests.router.audit import sealable
 from tests.router.audit.logbox import LogBox
 from tests.router.reconcile.made import ALLOWED, SONNET

@@ -10,7 +10,7 @@ from router.audit.entry import Entry, Interned, Json
 from router.audit.log import AuditLog
 from router.audit.receipt import Receipt
 from router.cli.init import CONFIG
-from router.recipients import SELF
+from router.entries.recipients import SELF
 from router.snapshot import Snapshot
 from tests.router.audit.logbox import LogBox
 from tests.router.folders import write
@@ -93,7 +93,7 @@ class Did:
 
 @dataclass(slots=True)
 class Scribbler:
-    """Writes what was done into a log, as `router.records` does."""
+    """Writes what was done into a log, as `router.entries.records` does."""
 
     log: AuditLog
     box: LogBox

@@ -6,9 +6,9 @@ import pytest
 
 from regions.places import PlaceError
 from router.audit.layout import Folder
-from router.loading import load_snapshot
-from router.recipients import NOT_KNOWN, SELF
+from router.entries.recipients import NOT_KNOWN, SELF
 from router.reports.facts import Facts
+from router.settings.loading import load_snapshot
 from tests.router.audit.logbox import START, LogBox
 from tests.router.reports.logs import EU, opened
 

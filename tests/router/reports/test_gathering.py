@@ -14,7 +14,7 @@ from router.audit.lines import Value
 from router.audit.reading import Place, Shown
 from router.audit.verdict import Verdict
 from router.audit.verify import verify
-from router.recipients import SELF
+from router.entries.recipients import SELF
 from router.reports.composing import compose
 from router.reports.facts import NONE, Facts
 from router.reports.figures import Failed, Group

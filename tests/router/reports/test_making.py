@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from router.audit.commands import UsageError
-from router.recipients import SELF
+from router.entries.recipients import SELF
 from router.reports.gathering import Scope
 from router.reports.making import Asked, NotWhole, make
 from router.reports.period import between, zone

@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from policies.model import Priority
+from router.capacity.priority import PrioritiesSection
 from router.config import Limits
-from router.priority import PrioritiesSection
 from router.simulator.layout import Layout
 from router.simulator.play import Played, play
 from router.simulator.scenario import Scenario, grounds

@@ -10,8 +10,8 @@ import httpx
 import pytest
 
 from policies.model import Priority
+from router.capacity.priority import PrioritiesSection
 from router.config import Limits
-from router.priority import PrioritiesSection
 from router.simulator.fleet import SimulatedFleet
 from router.simulator.layout import Layout
 from router.simulator.play import play
@@ -21,9 +21,9 @@ from router.simulator.timing import Engine, EngineSpec, JobTimes, Progress
 from router.simulator.traces import Ask, Trace
 from router.transport.client import HttpTransport
 from tests.cases.built import Files, built
+from tests.router.attempts.test_prefilling import ask, baseline, script
 from tests.router.house import KEYS, house
 from tests.router.house import Plan as Houses
-from tests.router.test_prefilling import ask, baseline, script
 
 SLOW = EngineSpec(step_floor=0.05, prefill_rate=400.0)
 """So slow that what the router and this machine take hardly counts."""

@@ -8,8 +8,8 @@ from collections import Counter
 from regions.fleet import Readings
 from regions.health import HealthBook, Sign
 from regions.prefix import trail
-from router.balance import Balance
-from router.load import InFlight
+from router.capacity.balance import Balance
+from router.capacity.load import InFlight
 from router.simulator.scenario import Scenario, grounds
 from router.simulator.strategies import STRATEGIES
 from router.simulator.timing import EngineSpec

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from router.prefilling import KEEP
+from router.attempts.prefilling import KEEP
 from router.simulator.fleet import SimulatedFleet
 from router.simulator.replica import ReplicaSpec
 from router.simulator.timing import EngineSpec

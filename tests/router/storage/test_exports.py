@@ -10,8 +10,8 @@ import pytest
 
 from router.audit.entry import Entry
 from router.config import ConfigError
-from router.config_log import ExportSection
-from router.loading import log_settings
+from router.settings.config_log import ExportSection
+from router.settings.loading import log_settings
 from router.storage.exports import export_watch
 from router.transport.client import HttpTransport
 from tests.rawserver import RawServer

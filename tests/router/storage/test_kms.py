@@ -18,7 +18,7 @@ from router.audit.log import AuditLog
 from router.audit.settings import LogSettings
 from router.audit.verify import verify
 from router.config import ConfigError
-from router.config_log import KmsSection
+from router.settings.config_log import KmsSection
 from router.storage.kms import KmsAuthority, kms_authority
 from tests.ministack import ministack
 from tests.router.audit.logbox import LogBox

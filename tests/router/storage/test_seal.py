@@ -14,9 +14,9 @@ from router.audit.layout import Folder
 from router.audit.log import PATIENCE
 from router.audit.reading import every
 from router.config import ConfigError
-from router.config_log import SealSection
-from router.loading import log_settings
-from router.replay import Replayer
+from router.decisions.replay import Replayer
+from router.settings.config_log import SealSection
+from router.settings.loading import log_settings
 from router.storage.seal import SealWatch, bucket, seal_watch
 from tests.ministack import CREDENTIALS, Ministack, ministack
 from tests.router.cli.conftest import Domicile, domicile

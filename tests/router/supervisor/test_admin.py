@@ -11,13 +11,13 @@ import pytest
 
 from router.errors import RequestError
 from router.metrics import Metrics
-from router.operating import ErasedTold, FilesStatus, Status
-from router.reload import Reloader, Source
+from router.narrowing.operating import ErasedTold, FilesStatus, Status
+from router.narrowing.veto_file import Imposed
+from router.settings.reload import Reloader, Source
 from router.supervisor import admin, crew
 from router.supervisor.channel import Gone
 from router.supervisor.merged import NOTHING
 from router.supervisor.orders import Accept, Erase, Narrow, StatusAsked
-from router.veto_file import Imposed
 from tests.router.supervisor.test_crew import World, reloaded
 
 TOKEN = "local-abc"

@@ -16,10 +16,10 @@ from router.audit.entry import Entry
 from router.audit.errors import LogUnavailable
 from router.audit.settings import LogSettings
 from router.errors import RequestError
-from router.loading import log_settings
 from router.metrics import Metrics
-from router.reload import Refused, Source
 from router.server import bind
+from router.settings.loading import log_settings
+from router.settings.reload import Refused, Source
 from router.snapshot import Snapshot
 from router.supervisor import crew as crew_module
 from router.supervisor.channel import Channel, Gone

@@ -14,11 +14,11 @@ from typing import cast
 import pytest
 
 from router.audit.entry import Entry
-from router.auditing import PageView
+from router.entries.auditing import PageView
+from router.entries.reading_records import RecordView
 from router.errors import RequestError
 from router.live import Whole
-from router.operating import EraseAsked, ErasedTold, QuarantineAsked, Status
-from router.reading_records import RecordView
+from router.narrowing.operating import EraseAsked, ErasedTold, QuarantineAsked, Status
 from router.server import Serving, bind
 from router.supervisor.channel import Channel, Gone
 from router.supervisor.orders import (

@@ -14,8 +14,8 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from policies.gathered import PolicyFile
 from policies.signatures import sign as sign_baseline
-from router.accepted import sign
 from router.audit.verify import verify
+from router.narrowing.accepted import sign
 from router.simulator.bedrock import TEST_KEY, TEST_SECRET, BedrockSpec, BedrockStub
 from router.simulator.bedrock_control import ControlPlane
 from router.simulator.bedrock_world import BedrockWorld, Guardrail
@@ -23,7 +23,7 @@ from router.transport.client import HttpTransport
 from router.watch.bedrock_reader import NotRead
 from tests.router.folders import AT, ROUTER, Box, write
 from tests.router.reloading import World, watched
-from tests.router.test_reload import keyed
+from tests.router.settings.test_reload import keyed
 
 EU = "eu.anthropic.claude-sonnet-4-6"
 SIX = ("eu-central-1", "eu-north-1", "eu-south-1", "eu-south-2", "eu-west-1", "eu-west-3")

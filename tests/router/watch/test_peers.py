@@ -3,7 +3,7 @@ from pathlib import Path
 from router.audit.adoption import SILENT
 from router.audit.disk import LocalDisk
 from router.audit.layout import Folder
-from router.loading import log_settings
+from router.settings.loading import log_settings
 from router.watch.peers import NOTE, PeerWatch
 from tests.router.audit.faultydisk import QuickDisk
 from tests.router.audit.logbox import LogBox

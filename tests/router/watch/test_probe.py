@@ -13,8 +13,8 @@ import pytest
 
 from regions.health import Standing
 from router.config import Limits
+from router.narrowing.vetoes import Vetoes
 from router.transport.messages import OutboundRequest, OutboundResponse, Timeouts
-from router.vetoes import Vetoes
 from router.watch.probe import Prober, Verdict, by_status, question, takes_canary
 from router.watch.scrape import Scraper
 from tests.cases.built import BASELINE, Files, built, entries, until

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from router.providers.base import AwsKeys
-from router.role_keys import CredentialBoard
+from router.settings.role_keys import CredentialBoard
 from router.watch.renewal import AHEAD, Fetched, NoRole, RoleWatch
 
 

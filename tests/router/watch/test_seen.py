@@ -5,7 +5,7 @@ from __future__ import annotations
 from regions.catalog import Catalog, epoch
 from regions.footprints.bedrock import Form
 from regions.model import Endpoint
-from router.drifted import covers
+from router.narrowing.drifted import covers
 from router.watch.seen import Seen, asks_for, regions_of, seen_footprint
 
 CATALOG = Catalog.load({})

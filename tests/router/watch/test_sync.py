@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from regions.document import parse_as
-from router.accepted import AcceptedFile
+from router.narrowing.accepted import AcceptedFile
 from router.providers.base import AwsKeys
 from router.simulator.bedrock import TEST_KEY, TEST_SECRET, BedrockStub
 from router.snapshot import Snapshot

@@ -1,0 +1,49 @@
+"""What a committed plan asks of an endpoint, and how long that may take."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from router.attempts.running import Run
+from router.audit.log import Committed
+from router.frozen import maker
+from router.providers.base import Ask
+from router.transport.messages import Timeouts
+from router.types import Candidacy, Plan
+
+_ask = maker(Ask)
+_timeouts = maker(Timeouts)
+
+
+def ask_of(committed: Committed[Plan]) -> Ask:
+    """The request as a provider sees it: equal for every attempt."""
+    plan, receipt = committed.subject, committed.receipt
+    arrival, admitted = plan.arrival, plan.admitted
+    return _ask(
+        arrival.surface.name,
+        plan.body,
+        plan.raw,
+        admitted.asked.stream,
+        admitted.asked.model,
+        arrival.id,
+        f"{receipt.log}/{receipt.index}",
+        int(arrival.at),
+        checked=True,
+        priority=admitted.priority,
+    )
+
+
+def ask_at(run: Run, candidacy: Candidacy) -> Ask:
+    """The request for one endpoint: with the cache of its prompt, where its other half made it."""
+    ask, moved = ask_of(run.committed), run.cache_for(candidacy.endpoint.name)
+    return ask if moved is None else replace(ask, transfer=moved)
+
+
+def timeouts_of(plan: Plan) -> Timeouts:
+    """A whole answer's first byte comes when all of it is made. A model's own times count first."""
+    asked, snapshot = plan.admitted.asked, plan.arrival.snapshot
+    limits, model = snapshot.config.router.limits, snapshot.policy.models.get(asked.model)
+    first = limits.first_token if asked.stream else limits.answer
+    own = None if model is None else model.first_token if asked.stream else model.answer
+    first = first if own is None else own
+    return _timeouts(plan.arrival.deadline, limits.connect, first)

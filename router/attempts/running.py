@@ -1,0 +1,65 @@
+"""One request's attempts so far, as dispatch knows them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Final
+
+from router.answers.outcomes import Failed
+from router.audit.log import Committed
+from router.types import Attempt, Plan
+
+if TYPE_CHECKING:
+    from router.dispatch import Dispatched
+
+PREFILLED: Final = "prefilled"
+"""The result of an attempt that computed the prompt for another one: it answers nothing."""
+
+
+class Run:
+    """What a request was sent to, and what came of it.
+
+    Attributes:
+        failures, vetoed, spent: why nobody has answered; `spent`: seconds until an endpoint's
+            burst budget has room.
+        doubted: an answer that is kept while a larger tier is asked.
+        asked: the replicas that were asked.
+        out: endpoints that gave nothing.
+        moved: the endpoint whose other half computed the prompt, and where the cache of it is.
+        whole: endpoints that compute its prompt themselves from here on.
+        snapshot: the newest one that decides as the request's own did: it says where replicas are.
+    """
+
+    __slots__ = (
+        "arrival", "asked", "attempts", "committed", "doubted", "failures", "moved", "out", "plan",
+        "snapshot", "spent", "vetoed", "whole",
+    )  # fmt: skip
+
+    def __init__(self, committed: Committed[Plan], attempts: list[Attempt]) -> None:
+        self.committed = committed
+        self.attempts = attempts
+        self.plan = committed.subject
+        self.arrival = self.plan.arrival
+        self.snapshot = self.arrival.snapshot
+        self.failures: list[Failed] = []
+        self.vetoed: list[str] = []
+        self.spent: dict[str, float] = {}
+        self.doubted: Dispatched | None = None
+        self.asked: set[str] = set()
+        self.out: set[str] = set()
+        self.moved: tuple[str, Mapping[str, object]] | None = None
+        self.whole: set[str] = set()
+
+    def cache_for(self, endpoint: str) -> Mapping[str, object] | None:
+        """Where the prompt's cache is, if it was made for this endpoint."""
+        return None if self.moved is None or self.moved[0] != endpoint else self.moved[1]
+
+    @property
+    def tried(self) -> int:
+        """Attempts that might have answered."""
+        return sum(1 for one in self.attempts if one.result != PREFILLED)
+
+    @property
+    def left(self) -> int:
+        """Attempts that may still be made."""
+        return self.arrival.snapshot.config.router.limits.attempts - self.tried

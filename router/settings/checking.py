@@ -1,0 +1,244 @@
+"""What `check` looks at: everything `serve` reads, without opening, writing or sending anything.
+
+Each part is read by itself, so that one fault doesn't hide another:
+1. `domicile.yaml`: without it there is nothing further to look at;
+2. variables named `DOMICILE_…` that nobody reads: they would look as if they worked;
+3. the policy files; 4. the keys; 5. the log's signing key;
+6. all of it together, as `serve` loads it;
+7. lint over what was loaded, with the places of everything the router writes to;
+8. proofs of every `assert` and `ensure`, with the places of this router and its peers;
+9. the cases that the configuration names.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from pydantic import BaseModel
+
+from policies.findings import Finding, Severity
+from policies.lint import lint
+from policies.loader import Loaded
+from policies.loader import load as load_policy
+from policies.obligations import RecordRetention
+from regions.document import Document, DocumentErrors, validate
+from regions.places import PlaceError
+from router.audit.errors import AuditError
+from router.config import VARIABLE, Config, ConfigError
+from router.settings import bounded
+from router.settings.loading import keys_in, load_snapshot, log_settings, read_files
+from router.snapshot import Snapshot
+
+if TYPE_CHECKING:
+    from policies.prove import Proofs
+
+_OURS: Final = re.compile(r"DOMICILE_[A-Z0-9_]+")
+# Read by the development tools and tests, never by the program.
+_DEVELOPMENT: Final = re.compile(r"DOMICILE_(AUDIT|DEV|E2E|MINISTACK|MISSING)(_|$)")
+_REFERENCE: Final = re.compile(r"\benv:(\w+)")
+_FAULTS: Final = (ConfigError, DocumentErrors, PlaceError, AuditError, OSError, ValueError)
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One setting in force: `source` is `file:line:column`, or `default`."""
+
+    name: str
+    value: str
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """All that is wrong; the snapshot when it could be loaded.
+
+    `findings` are lint's, errors first; its errors are among the `problems` too.
+    """
+
+    problems: tuple[str, ...]
+    settings: tuple[Setting, ...] = ()
+    snapshot: Snapshot | None = None
+    findings: tuple[Finding, ...] = ()
+
+
+class Proven:
+    """Proofs by the policy's digest, so that what didn't change isn't proven again. The solver is
+    imported when there is something to prove."""
+
+    __slots__ = ("_proofs",)
+
+    def __init__(self) -> None:
+        self._proofs: Proofs | None = None
+
+    def findings(self, loaded: Loaded, places: Sequence[str], now: float) -> Iterator[Finding]:
+        """What is wrong with the `assert`s and `ensure`s of a policy."""
+        if not loaded.policy.statements and not loaded.policy.ensures:
+            return
+        from policies.prove import Proofs, findings
+
+        if self._proofs is None:
+            self._proofs = Proofs()
+        yield from findings(self._proofs.of(loaded, now, places))
+
+
+def check(
+    path: Path, environment: Mapping[str, str], now: float, proven: Proven | None = None
+) -> Checked:
+    """Check a configuration file and everything it names.
+
+    Args:
+        environment: for `env:` references.
+        now: seconds since the epoch.
+        proven: what was proven before.
+    """
+    try:
+        document = Document.parse(bounded.read(path), str(path))
+        config = validate(document, Config)
+    except DocumentErrors as errors:
+        return Checked(tuple(map(str, errors.errors)))
+    except OSError as error:
+        return Checked((f"can't read `{path}`: {error.strerror}",))
+    found = tuple(_settings(document, config))
+    problems = [*unread_variables(environment, path), *_of_parts(config, path.parent)]
+    if problems:
+        return Checked(tuple(dict.fromkeys(problems)), found)
+    together: list[Snapshot] = []
+    problems += _tried(lambda: together.append(load_snapshot(path, environment, now)))
+    if not together:
+        return Checked(tuple(problems), found)
+    return _judged(together[0], found, path.parent, now, proven or Proven())
+
+
+def _judged(
+    snapshot: Snapshot, settings: tuple[Setting, ...], base: Path, now: float, proven: Proven
+) -> Checked:
+    """7 to 9."""
+    loaded = Loaded(snapshot.policy, snapshot.catalog)
+    router = snapshot.config.router
+    places = (router.region, *(peer.region for peer in router.peers))
+    findings: list[Finding] = [*_immutable(snapshot.config), *_kept_locally(snapshot)]
+    problems = list(_tried(lambda: findings.extend(lint(loaded, now, stores(snapshot.config)))))
+    problems += _tried(lambda: findings.extend(proven.findings(loaded, places, now)))
+    problems += _tried(lambda: findings.extend(_tested(loaded, snapshot.config, base)))
+    problems += [str(one) for one in findings if one.severity is Severity.ERROR]
+    return Checked(tuple(problems), settings, snapshot, tuple(findings))
+
+
+def _immutable(config: Config) -> Iterator[Finding]:
+    """7. Whoever may bypass GOVERNANCE, as an account's administrators, may delete the evidence."""
+    if config.log.seal is not None and config.log.seal.mode == "GOVERNANCE":
+        message = (
+            "`log.seal.mode: GOVERNANCE` is not immutable: a permission and a header, which the "
+            "console sends by itself, delete sealed records; use COMPLIANCE"
+        )
+        yield Finding(Severity.WARNING, "seal_not_immutable", message)
+
+
+def _kept_locally(snapshot: Snapshot) -> Iterator[Finding]:
+    """7. A lock ends by itself, but nothing deletes what it locked, nor, without `local`, the log's
+    own segments."""
+    log = snapshot.config.log
+    if log.seal is None:
+        return  # refused when it was loaded
+    for rule in snapshot.policy.rules:
+        bound = [one for one in rule.obligations if isinstance(one, RecordRetention)]
+        if any(one.most is not None for one in bound):
+            here = (
+                f"segments in `{log.dir}` that `sealed.jsonl` names (or set `log.seal.local`) and "
+            )
+            message = (
+                f"rule `{rule.name}`: its `record_retention` has a `max`, and the router deletes "
+                f"nothing that is sealed: delete {'' if log.seal.local else here}objects in "
+                f"`{log.seal.s3}` when their lock ends (as by a lifecycle rule), before then"
+            )
+            yield Finding(Severity.WARNING, "records_kept_locally", message, rule.mark)
+
+
+def _tested(loaded: Loaded, config: Config, base: Path) -> Iterator[Finding]:
+    """9. Each case stands for itself: its time and its router are in its file."""
+    files = read_files(config.policies.cases, base)
+    if not files:
+        return
+    from policies.cases import Suite, run
+    from policies.tested import findings
+
+    yield from findings([run(loaded, Suite.parse(file.content, file.name)) for file in files])
+
+
+def stores(config: Config) -> Mapping[str, str]:
+    """What the router writes to → the region it lies in. Local files lie where the router does."""
+    found = {"log": config.router.region}
+    for name, section in (("log.anchor", config.log.anchor), ("log.seal", config.log.seal)):
+        if section is not None and section.region is not None:
+            found[name] = section.region
+    for one in config.log.exports:
+        if one.region is not None:
+            found[f"log.exports {one.name}"] = one.region
+    if config.state is not None:
+        found["state"] = config.state.region
+    return found
+
+
+def _of_parts(config: Config, base: Path) -> Iterator[str]:
+    """3 to 5."""
+    policies = config.policies
+    yield from _tried(
+        lambda: load_policy(read_files(policies.baseline, base), read_files(policies.rules, base))
+    )
+    yield from _tried(lambda: keys_in(base / config.keys.file))
+    yield from _tried(lambda: _signer(config, base))
+
+
+def _signer(config: Config, base: Path) -> None:
+    authority = log_settings(config, base).authority
+    if authority.strength == "file":  # a key service is asked at the start, not here
+        authority.public()
+
+
+def _tried(part: Callable[[], object]) -> Iterator[str]:
+    try:
+        part()
+    except DocumentErrors as errors:
+        yield from map(str, errors.errors)
+    except _FAULTS as error:
+        yield str(error)
+
+
+def unread_variables(environment: Mapping[str, str], path: Path) -> Iterator[str]:
+    """2. A variable of ours that neither the program nor a file in the folder reads."""
+    for name in sorted(environment):
+        if not _OURS.fullmatch(name) or name == VARIABLE or _DEVELOPMENT.match(name):
+            continue
+        if name not in _references(path):
+            yield (
+                f"environment variable `{name}` is read nowhere; the one variable there is, is "
+                f"`{VARIABLE}`: unset it, or name it as `env:{name}` where a secret stands"
+            )
+
+
+def _references(path: Path) -> frozenset[str]:
+    files = [path, *path.parent.rglob("*.yaml")]
+    texts = (file.read_text("utf-8", "replace") for file in files if file.is_file())
+    return frozenset(name for text in texts for name in _REFERENCE.findall(text))
+
+
+def _settings(
+    document: Document, model: BaseModel, path: tuple[str, ...] = ()
+) -> Iterator[Setting]:
+    for name in type(model).model_fields:
+        value, here = getattr(model, name), (*path, name)
+        if isinstance(value, BaseModel):
+            yield from _settings(document, value, here)
+        else:
+            source = str(document.key_mark(here)) if document.holds(here) else "default"
+            yield Setting(".".join(here), _text(value), source)
+
+
+def _text(value: object) -> str:
+    if isinstance(value, tuple):
+        return ", ".join(map(_text, value)) or "-"
+    return "-" if value is None else str(value)

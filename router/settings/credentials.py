@@ -1,0 +1,85 @@
+"""Endpoint credentials by reference: a bearer token, or AWS keys. Values stay out of `repr`.
+
+What a reference leads to may be a bare token; a JSON object or an INI section with AWS keys
+(`aws_access_key_id`, `aws_secret_access_key`, optional `aws_session_token`). `instance-role`
+names the role of the machine or container; its keys change by the hour and are looked up by
+`router.watch.roles`, never on the path of a request.
+"""
+
+from __future__ import annotations
+
+import configparser
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Final
+
+from router.config import ConfigError
+from router.providers.base import AwsKeys, Bearer, Credential
+from router.settings.secrets import resolve
+
+INSTANCE_ROLE: Final = "instance-role"
+_NAMES: Final = ("aws_access_key_id", "aws_secret_access_key", "aws_session_token")
+
+
+def credential(
+    endpoint: str, reference: str | None, environment: Mapping[str, str], base: Path
+) -> Credential | None:
+    """The credential behind an endpoint's `credentials`; `None` for none and for a role.
+
+    Raises:
+        ConfigError: the reference leads nowhere, or to something that is no credential.
+    """
+    if reference is None or reference == INSTANCE_ROLE:
+        return None
+    return _parsed(endpoint, resolve(reference, environment, base).decode("utf-8", "replace"))
+
+
+def _parsed(endpoint: str, text: str) -> Credential:
+    if text.startswith("{"):
+        return _keys(endpoint, _json(endpoint, text))
+    if text.startswith("["):
+        return _keys(endpoint, _ini(endpoint, text))
+    return _made(endpoint, lambda: Bearer(text.strip()))
+
+
+def _json(endpoint: str, text: str) -> Mapping[str, str]:
+    try:
+        found: object = json.loads(text)
+    except json.JSONDecodeError:
+        raise ConfigError(f"endpoint `{endpoint}`: its credential is broken JSON") from None
+    if not isinstance(found, dict):
+        return {}
+    return {k: v for k, v in found.items() if isinstance(k, str) and isinstance(v, str)}
+
+
+def _ini(endpoint: str, text: str) -> Mapping[str, str]:
+    parser = configparser.ConfigParser(interpolation=None)
+    try:
+        parser.read_string(text)
+    except configparser.Error:
+        raise ConfigError(f"endpoint `{endpoint}`: its credential is a broken INI file") from None
+    sections = parser.sections()
+    if len(sections) != 1:
+        raise ConfigError(
+            f"endpoint `{endpoint}`: its credential file must hold one section, not "
+            f"{len(sections)}: nothing here picks a profile"
+        )
+    return dict(parser[sections[0]])
+
+
+def _keys(endpoint: str, found: Mapping[str, str]) -> Credential:
+    access, secret, token = (found.get(name) for name in _NAMES)
+    if not access or not secret:
+        raise ConfigError(
+            f"endpoint `{endpoint}`: its credential needs {_NAMES[0]} and {_NAMES[1]}"
+        )
+    return _made(endpoint, lambda: AwsKeys(access, secret, token))
+
+
+def _made(endpoint: str, make: Callable[[], Credential]) -> Credential:
+    """A credential that can travel in a header; the message shows none of it."""
+    try:
+        return make()
+    except ValueError as error:
+        raise ConfigError(f"endpoint `{endpoint}`: {error}") from None

@@ -1,0 +1,358 @@
+"""Files → one checked `Snapshot`, or every reason why there is none.
+
+1. `domicile.yaml`;
+2. baseline and rule files, their signatures first when compliance keys are configured;
+3. keys;
+4. the provider of each endpoint kind in use, imported here and not on a request's path;
+5. where each endpoint is, with its credential;
+6. what the parts must agree on: the router's own region and peers, obligations, tenants;
+7. the snapshot's content and digest, for the log.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from types import MappingProxyType
+from typing import Final
+from urllib.parse import quote
+
+import orjson
+
+from policies.gathered import PolicyFile
+from policies.loader import load as load_policy
+from policies.model import Policy
+from policies.signatures import ComplianceKey, require_signed
+from regions.boundaries import boundary
+from regions.catalog import package_data
+from regions.document import Document, Mark
+from regions.model import Endpoint
+from regions.places import PlaceError
+from router import obligations
+from router.audit.settings import LogSettings
+from router.auth import EVERY, KeyRing, Principal, load_keys
+from router.capacity.priority import unread
+from router.config import Config, ConfigError, PoliciesSection, expand, load, named_file
+from router.decisions.classifying import mistakes
+from router.narrowing.accepted import Accepted, overlaid, read_accepted
+from router.providers.base import Misconfigured, Provider, Target
+from router.providers.registry import PROVIDERS
+from router.providers.registry import load as load_provider
+from router.settings.credentials import credential
+from router.settings.secrets import resolve
+from router.snapshot import Snapshot
+from router.storage.kms import kms_authority
+from router.tiers.difficulty import rate
+
+FORMAT: Final = 1
+_NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
+
+
+def load_snapshot(path: Path, environment: Mapping[str, str], now: float) -> Snapshot:
+    """The snapshot that a configuration file describes.
+
+    Args:
+        path: the configuration file; every other path is relative to its folder.
+        environment: for `env:` references; nothing else is read from it.
+        now: seconds since the epoch.
+
+    Raises:
+        ConfigError, DocumentErrors: what is wrong, with places.
+    """
+    base = path.parent
+    config = load(path)
+    baseline = read_files(config.policies.baseline, base)
+    rules = read_files(config.policies.rules, base)
+    signed = _signed(config.policies, baseline, base)
+    loaded = load_policy(baseline, rules)
+    accepted = _accepted(config.policies, baseline, base)
+    catalog = overlaid(loaded.catalog, accepted)
+    keys = keys_in(base / config.keys.file)
+    providers = _providers(loaded.policy)
+    targets = _targets(loaded.policy, providers, environment, base)
+    _agree(config, loaded.policy, keys, baseline)
+    difficulty = rate(loaded.policy, base)
+    data, facts = catalog_data()
+    content = _content(config, catalog.digest, data, baseline, rules, accepted, keys, signed)
+    return Snapshot(
+        hashlib.sha256(content).hexdigest(),
+        content,
+        config,
+        loaded.policy,
+        catalog,
+        keys,
+        providers,
+        targets,
+        now,
+        accepted=accepted.known,
+        attached={data: facts},
+        difficulty=difficulty,
+    )
+
+
+def catalog_data() -> tuple[str, bytes]:
+    """The package's facts as one JSON object (file name → text), and its SHA-256 in hex.
+
+    Stored beside the log, so that a decision can be made again after an upgrade.
+    """
+    files = {name: content.decode() for name, content in package_data()}
+    text = orjson.dumps(files, option=orjson.OPT_SORT_KEYS)
+    return hashlib.sha256(text).hexdigest(), text
+
+
+def log_settings(
+    config: Config, base: Path, environment: Mapping[str, str] = _NOTHING
+) -> LogSettings:
+    """Where this process's log goes; paths are relative to `base`.
+
+    Raises:
+        ConfigError: credentials for KMS that can't be used.
+    """
+    scheme, _, name = config.log.signing_key.partition(":")
+    in_kms = scheme == "kms"
+    key = kms_authority(name, config.log.kms, environment, base) if in_kms else base / name
+    settings = LogSettings(
+        base / config.log.dir,
+        config.router.id,
+        key,
+        durability="replicated" if config.log.durability == "replicated" else "local",
+        key_period=config.log.key_period,
+    )
+    seal = config.log.seal
+    if seal is None:
+        return settings
+    return replace(settings, segment_bytes=seal.size, segment_seconds=seal.every)
+
+
+def read_files(patterns: Sequence[str], base: Path) -> list[PolicyFile]:
+    """The files behind paths and globs, by the names that messages show.
+
+    Raises:
+        ConfigError: a pattern without a file, or a file that can't be read.
+    """
+    found = []
+    for path in expand(tuple(patterns), base):
+        shown = path.relative_to(base) if path.is_relative_to(base) else path
+        found.append(PolicyFile(str(shown), named_file(path, "the policy file ")))
+    return found
+
+
+def _signatures(
+    section: PoliciesSection, baseline: Sequence[PolicyFile], base: Path
+) -> tuple[str, ...]:
+    """2. With compliance keys configured, an unsigned baseline does not load. Gives who signed."""
+    if not section.signed_by:
+        return ()
+    try:
+        keys = compliance_keys(section, base)
+        return require_signed(
+            baseline, baseline_signatures(baseline, base), keys, section.signatures
+        )
+    except ValueError as error:
+        raise ConfigError(str(error)) from None
+
+
+def _signed(
+    section: PoliciesSection, baseline: Sequence[PolicyFile], base: Path
+) -> Mapping[str, object]:
+    """Who signed, and whose signatures were needed, for the snapshot."""
+    signers = _signatures(section, baseline, base)
+    keys = [one.text for one in compliance_keys(section, base)]
+    return {
+        "signed_by": list(signers),
+        "compliance": {"keys": keys, "needed": section.signatures},
+    }
+
+
+def compliance_keys(section: PoliciesSection, base: Path) -> list[ComplianceKey]:
+    """The keys that must have signed what can widen.
+
+    Raises:
+        ConfigError: a reference that leads nowhere. ValueError: it leads to no key.
+    """
+    return [ComplianceKey.read(resolve(one, {}, base)) for one in section.signed_by]
+
+
+def baseline_signatures(baseline: Sequence[PolicyFile], base: Path) -> list[bytes]:
+    """The contents of the `.sig` files beside the baseline."""
+    return [text for file in baseline for text in _beside(base / file.name)]
+
+
+def _accepted(section: PoliciesSection, baseline: Sequence[PolicyFile], base: Path) -> Accepted:
+    """2. What the compliance team accepted of drift, signed as the baseline is."""
+    try:
+        keys = compliance_keys(section, base)
+        return read_accepted(baseline, base, keys, section.signatures)
+    except ValueError as error:
+        raise ConfigError(str(error)) from None
+
+
+def _beside(path: Path) -> list[bytes]:
+    """The detached signatures in a baseline file's folder: every `*.sig`."""
+    return [named_file(one, "the signature ") for one in sorted(path.parent.glob("*.sig"))]
+
+
+def keys_in(path: Path) -> KeyRing:
+    """The keys of `keys.file`.
+
+    Raises:
+        ConfigError: it can't be read, or holds no list of keys.
+    """
+    try:
+        return load_keys(named_file(path, "the keys file (`keys.file`) "), path.name)
+    except ValueError as error:
+        raise ConfigError(str(error)) from None
+
+
+def _providers(policy: Policy) -> dict[str, Provider]:
+    """4."""
+    kinds = {endpoint.kind for endpoint in policy.endpoints.values()}
+    for kind in sorted(kinds - set(PROVIDERS)):
+        named = next(e.name for e in policy.endpoints.values() if e.kind == kind)
+        known = ", ".join(sorted(PROVIDERS))
+        raise ConfigError(f"endpoint `{named}`: kind `{kind}` can't be spoken to; known: {known}")
+    return {kind: load_provider(kind) for kind in sorted(kinds)}
+
+
+def _targets(
+    policy: Policy, providers: Mapping[str, Provider], environment: Mapping[str, str], base: Path
+) -> dict[str, dict[str, Target]]:
+    """5."""
+    return {
+        name: _replicas(endpoint, providers[endpoint.kind], environment, base)
+        for name, endpoint in policy.endpoints.items()
+    }
+
+
+def _replicas(
+    endpoint: Endpoint, provider: Provider, environment: Mapping[str, str], base: Path
+) -> dict[str, Target]:
+    urls = tuple(_url(endpoint.name, url, environment, base) for url in endpoint.urls)
+    try:
+        provider.check(endpoint)
+    except Misconfigured as error:
+        raise ConfigError(f"endpoint `{endpoint.name}`: {error}") from None
+    secret = credential(endpoint.name, endpoint.credentials, environment, base)
+    if endpoint.self_operated and not urls:
+        return {}  # found by discovery, once it has looked
+    urls = urls or ("",)
+    names = (
+        [endpoint.name] if len(urls) == 1 else [f"{endpoint.name}/{n}" for n in range(len(urls))]
+    )
+    return {name: Target(url, secret) for name, url in zip(names, urls, strict=True)}
+
+
+def _url(endpoint: str, written: str, environment: Mapping[str, str], base: Path) -> str:
+    """A URL to call. Its host is written out, since it decides the place; a query is where some
+    gateways take their key, so each value in it is a reference, like every secret."""
+    address, _, query = written.partition("?")
+    pairs = [pair.partition("=") for pair in query.split("&") if pair]
+    if "#" in written or "@" in address or not all(_is_reference(v) for _, _, v in pairs):
+        raise ConfigError(
+            f"endpoint `{endpoint}`: its url holds a user name, a fragment, or a query with a "
+            "value written out; give keys by reference, as `https://HOST/v1?key=env:NAME`"
+        )
+    found = [(n, resolve(v, environment, base).decode("utf-8", "replace")) for n, _, v in pairs]
+    shown = "&".join(f"{quote(name)}={quote(value, safe='')}" for name, value in found)
+    return f"{address}?{shown}" if shown else address
+
+
+def _is_reference(value: str) -> bool:
+    return value.startswith(("env:", "file:"))
+
+
+def _agree(config: Config, policy: Policy, keys: KeyRing, baseline: Sequence[PolicyFile]) -> None:
+    """6."""
+    for what, region in _own_places(config):
+        try:
+            policy.atlas.region(region)
+        except PlaceError as error:
+            raise ConfigError(f"{what}: {error}") from None
+    for mistake in mistakes(policy):
+        raise ConfigError(mistake)
+    _agree_on_classes(config, policy, keys, baseline)
+    kept = None
+    if config.log.seal is not None:
+        kept = (config.log.seal.retain, config.log.seal.retain)
+    obligations.check(policy, kept)
+    for holder in keys.holders:
+        if isinstance(holder, Principal):
+            _known(holder, policy)
+
+
+def _agree_on_classes(
+    config: Config, policy: Policy, keys: KeyRing, baseline: Sequence[PolicyFile]
+) -> None:
+    if config.router.priorities is not None:
+        return
+    said = [
+        f"{_place(baseline, one)}: {one[0].removesuffix('s')} `{one[1]}` has a `{one[2]}`"
+        for one in unread(policy)
+    ]
+    said += [
+        f"{config.keys.file}: key `{holder.key}` has a `priority`"
+        for holder in keys.holders
+        if isinstance(holder, Principal) and holder.priority is not None
+    ]
+    if said:
+        raise ConfigError(
+            f"{said[0]}, but `router.priorities` is not set; write `priorities: {{}}` there"
+        )
+
+
+def _place(baseline: Sequence[PolicyFile], path: tuple[str, ...]) -> Mark | str:
+    """Where a key stands, of files that were read before."""
+    documents = (Document.parse(file.content, file.name) for file in baseline)
+    return next((one.key_mark(path) for one in documents if one.holds(path)), "baseline")
+
+
+def _own_places(config: Config) -> Iterable[tuple[str, str]]:
+    yield "router.region", config.router.region
+    for peer in config.router.peers:
+        yield "router.peers", peer.region
+    if config.state is not None:
+        yield "state.region", config.state.region
+
+
+def _known(holder: Principal, policy: Policy) -> None:
+    if holder.view_from:
+        try:
+            boundary(holder.view_from, policy.atlas)
+        except PlaceError as error:
+            raise ConfigError(f"key `{holder.key}`: view_from: {error}") from None
+    if holder.tenant not in policy.tenants and holder.tenant != EVERY:
+        raise ConfigError(f"key `{holder.key}`: tenant `{holder.tenant}` is in no baseline file")
+    if holder.app is not None and holder.app not in policy.apps:
+        raise ConfigError(f"key `{holder.key}`: app `{holder.app}` is in no baseline file")
+    for name, values in holder.attributes.items():
+        declared = policy.declared.get(name)
+        if declared is None or not set(values) <= declared.values:
+            raise ConfigError(f"key `{holder.key}`: attribute `{name}` has no such value")
+
+
+def _content(
+    config: Config,
+    catalog: str,
+    data: str,
+    baseline: Sequence[PolicyFile],
+    rules: Sequence[PolicyFile],
+    accepted: Accepted,
+    keys: KeyRing,
+    signed: Mapping[str, object],
+) -> bytes:
+    """7. Everything a decision is made from, so that it can be made again; no secrets."""
+    content = {
+        "format": FORMAT,
+        "router": {"id": config.router.id, "region": config.router.region},
+        "peers": [{"region": p.region, "url": p.url} for p in config.router.peers],
+        "catalog": catalog,
+        "data": data,
+        "baseline": {file.name: file.content.decode("utf-8", "replace") for file in baseline},
+        "rules": {file.name: file.content.decode("utf-8", "replace") for file in rules},
+        "accepted": {f.name: f.content.decode("utf-8", "replace") for f in accepted.files},
+        **signed,
+        "keys": keys.digest,
+    }
+    return orjson.dumps(content, option=orjson.OPT_SORT_KEYS)

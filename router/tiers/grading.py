@@ -1,0 +1,199 @@
+"""Step 5's state: for each graded model its thresholds, its standing audit, and its drift.
+
+It lives in the process, not in the snapshot. A model's grader starts afresh when its artifact or
+its target changes; what the audit found stays. Any doubt means the highest tier.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from math import isfinite
+from typing import Final
+
+from classifiers.difficulty.audit import Event, Shadow, StandingAudit
+from classifiers.difficulty.drift import Drift, DriftWatch
+from classifiers.difficulty.grader import Grade, Grader
+from classifiers.difficulty.scorer import Score
+from policies.model import Model
+from regions.model import Tier
+from router.audit.entry import Entry, Json
+from router.metrics import Metrics
+from router.tiers.difficulty import Rated
+from router.tiers.strata import kind_of, script_of
+from router.types import Decided, Verdict, make_verdict
+
+DEADLINE: Final = 0.005
+HANGS: Final = 0.1
+ROW: Final = 3
+LEASE: Final = 5.0
+"""Seconds a scorer is left out after ROW late scores in a row, or one of HANGS seconds: it runs in
+process and can't be interrupted. One late score alone is a busy machine's."""
+GRADERS: Final = 64
+WATCHED: Final = 1024
+MILLI: Final = 1000
+
+
+Audits = dict[tuple[str, float], StandingAudit]
+"""The audit of each model and accepted loss: requests in flight keep that of their snapshot."""
+
+
+@dataclass(slots=True)
+class _Kept:
+    """One grader, its late scores in a row, and until when (loop time) it is left out."""
+
+    grader: Grader
+    late: int = 0
+    benched: float = 0.0
+
+    def is_late(self, seconds: float, ended: float) -> bool:
+        """Whether a score took too long to be used."""
+        self.late = self.late + 1 if seconds > DEADLINE else 0
+        if self.late >= ROW or seconds > HANGS:
+            self.late, self.benched = 0, ended + LEASE
+        return seconds > DEADLINE
+
+
+@dataclass(slots=True)
+class Graders:
+    """What grades requests; belongs to one event loop.
+
+    `clock` gives loop time, `stamp` the time to write into the log; `tell` takes an entry for
+    the log without waiting for it.
+    """
+
+    metrics: Metrics
+    clock: Callable[[], float]
+    stamp: Callable[[], float]
+    tell: Callable[[Entry], None]
+    notes: dict[str, str] = field(default_factory=dict)
+    audits: Audits = field(default_factory=dict)
+    _kept: OrderedDict[object, _Kept] = field(default_factory=OrderedDict)
+    _drifts: OrderedDict[tuple[str, str], DriftWatch] = field(default_factory=OrderedDict)
+
+    def judge(self, decided: Decided, model: Model, asked: Tier | None) -> Verdict | None:
+        """What the classifier finds enough for a request; `None` if the model isn't graded."""
+        classified = decided.classified
+        rated = classified.admitted.snapshot.difficulty.get(model.name)
+        if rated is None:
+            return None
+        tenant = classified.admitted.authenticated.principal.tenant
+        grade = self._graded(rated, decided, tenant, asked is not None and asked >= model.highest)
+        tier, reason = (min(model.tiers), "below") if grade.tier == "small" else (
+            model.highest, grade.reason
+        )  # fmt: skip
+        if grade.tier == "small" and not self._allows(decided, model, tenant):
+            tier, reason = model.highest, "returned"
+        score = grade.score
+        self.metrics.count(
+            "domicile_grade_total", (model.name, tier.label, reason.partition(":")[0])
+        )
+        milli = _milli(score)
+        self._watch(model.name, tenant, "length", classified.prompt_tokens)
+        if milli is not None:
+            self._watch(model.name, tenant, "score", milli)
+        cut = score is not None and score.cut
+        return make_verdict(rated.name, tier, reason, milli, cut, model.substitutable)
+
+    def answered(self, model: str, tenant: str, tokens: int) -> None:
+        """Count the length of an answer, in tokens, as the endpoint told it."""
+        if any(name == model for name, _ in self.audits):
+            self._watch(model, tenant, "output", tokens)
+
+    def audit(self, model: Model) -> StandingAudit:
+        """The audit of a model; a changed tolerance starts it afresh."""
+        key = (model.name, model.grading.tolerance)
+        if key not in self.audits:
+            self.audits[key] = StandingAudit(model.grading.tolerance)
+        return self.audits[key]
+
+    def observe(self, model: Model, shadow: Shadow, at: float, quiet: bool = False) -> None:
+        """Count one request that both tiers answered; what changes is told and recorded.
+
+        Args:
+            at: seconds since the epoch.
+            quiet: it was recorded before, and only restores what is known.
+        """
+        for event in self.audit(model).observe(shadow, at):
+            self._changed(model.name, event, quiet)
+
+    # ----------------------------------------------------------------------------------
+
+    def _graded(self, rated: Rated, decided: Decided, tenant: str, large: bool) -> Grade:
+        view = decided.classified.view
+        kept = self._of(decided.classified.admitted.asked.model, rated)
+        began = self.clock()
+        if view is None or began < kept.benched:
+            return _large("benched")
+        grade = kept.grader.grade(view, tenant, large)
+        ended = self.clock()
+        return _large("late", grade) if kept.is_late(ended - began, ended) else grade
+
+    def _of(self, model: str, rated: Rated) -> _Kept:
+        key = (model, *rated.key)
+        kept = self._kept.get(key)
+        if kept is None:
+            of_pair = rated.difficulty.model
+            kept = _Kept(Grader(rated.difficulty, rated.share, of_pair.quantiles))
+            self._kept[key] = kept
+            if len(self._kept) > GRADERS:
+                self._kept.popitem(last=False)
+        return kept
+
+    def _allows(self, decided: Decided, model: Model, tenant: str) -> bool:
+        audit, view = self.audit(model), decided.classified.view
+        if audit.calm:
+            return True
+        return view is not None and audit.allows_small(tenant, kind_of(view), script_of(view))
+
+    def _watch(self, model: str, tenant: str, series: str, value: float) -> None:
+        key = (model, tenant)
+        watch = self._drifts.get(key)
+        if watch is None:
+            # Each series is measured against its own first window: the training rows are others'.
+            watch = self._drifts[key] = DriftWatch({})
+            if len(self._drifts) > WATCHED:
+                self._drifts.popitem(last=False)
+        drift = watch.observe(series, value)
+        if drift is not None:
+            self._drifted(model, tenant, drift)
+
+    def _drifted(self, model: str, tenant: str, drift: Drift) -> None:
+        """A series changed: that is told, but only a loss of quality moves traffic."""
+        self.metrics.count("domicile_grading_drift_total", (model, drift.series))
+        body: dict[str, Json] = {
+            "event": "grading_drift", "model": model, "tenant": tenant, "series": drift.series,
+            "test": drift.test,
+            "psi": round(drift.psi * MILLI), "psi_limit": round(drift.psi_limit * MILLI),
+            "ks": round(drift.ks * MILLI), "ks_limit": round(drift.ks_limit * MILLI),
+        }  # fmt: skip
+        self.tell(Entry("drift", "", self.stamp(), body))
+
+    def _changed(self, model: str, event: Event, quiet: bool) -> None:
+        note = f"grading {model} {event.group}"
+        if event.change == "alarm":
+            self.notes[note] = f"answered by the large tier: {event.reason} bound broken"
+        else:
+            self.notes.pop(note, None)
+        if quiet:
+            return
+        self.metrics.count("domicile_quality_changes_total", (model, event.change))
+        found = event.estimate
+        body: dict[str, Json] = {
+            "event": f"quality_{event.change}", "model": model, "group": event.group,
+            "why": event.reason, "n": found.n, "loss": round(found.loss * MILLI),
+            "low": round(found.low * MILLI), "high": round(found.high * MILLI),
+        }  # fmt: skip
+        self.tell(Entry("drift", "", self.stamp(), body))
+
+
+def _milli(score: Score | None) -> int | None:
+    """A score in thousandths; `None` for an abstention, or for what is no number."""
+    if score is None or score.abstained or not isfinite(score.value):
+        return None
+    return round(score.value * MILLI)
+
+
+def _large(reason: str, grade: Grade | None = None) -> Grade:
+    return Grade("large", reason, 0.0, None if grade is None else grade.score)

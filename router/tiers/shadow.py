@@ -1,0 +1,241 @@
+"""The shadow lane: of a few requests, what both tiers make of them, judged.
+
+A tenant consents to a share of its requests; a graded model may explore less. What is asked again
+is authorised, decided, committed and recorded anew, as the request of the key it came from, and
+never leaves that tenant's boundary. The client's answer is not kept: both tiers are asked, one
+request at a time, after it. What remains is an outcome without text.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+import orjson
+
+from classifiers.declared import HEADER
+from classifiers.difficulty.audit import Shadow, explores
+from classifiers.difficulty.audit import Tier as Chosen
+from classifiers.difficulty.cascade import Answer
+from classifiers.difficulty.dataset import features_row
+from classifiers.difficulty.features import extract
+from classifiers.view import PromptView
+from policies.model import Model
+from regions.model import Tier
+from router.inbound.exchange import Headers
+from router.inbound.inward import InwardExchange
+from router.live import Live
+from router.settling import Ended
+from router.surfaces.base import Surface
+from router.tiers.grading import Graders
+from router.tiers.judges import Means, Pair, Qualities, answer_of, judge, wanted_of
+from router.tiers.outcome_store import Outcome, OutcomeStore
+from router.tiers.sandbox import NoSandbox, Sandbox
+from router.tiers.strata import kind_of, script_of
+from router.types import Arrival, Plan, Purpose, Stored, Verdict
+
+WAITING: Final = 64
+"""Requests kept for later at most: a prompt waits in memory only, and not for long."""
+SURFACE: Final = "chat.completions"
+_DROPPED: Final = frozenset({"stream", "stream_options", "model"})
+_ATTRIBUTES: Final = HEADER.encode()
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One request to ask again: whose, what, and what grading chose for it."""
+
+    key: str
+    tenant: str
+    model: str
+    chose: Chosen
+    headers: Headers
+    body: Mapping[str, object]
+    surface: Surface
+    view: PromptView
+
+
+@dataclass(slots=True)
+class ShadowLane:
+    """One per process; belongs to its event loop.
+
+    `draw` gives a number from 0 to 1, `new_id` a request id. `begin` names what walks a request
+    through the twelve steps. Without a `store` outcomes only feed the standing audit.
+    """
+
+    live: Live
+    graders: Graders
+    draw: Callable[[], float]
+    new_id: Callable[[], str]
+    store: OutcomeStore | None = None
+    sandbox: Sandbox = field(default_factory=Sandbox)
+    _run: Callable[[Arrival], Awaitable[None]] | None = None
+    _waiting: deque[Job] = field(default_factory=deque)
+    _task: asyncio.Task[None] | None = None
+
+    def begin(self, run: Callable[[Arrival], Awaitable[None]]) -> None:
+        """Take up work, with the pipeline that everything else goes through."""
+        self._run = run
+
+    def restore(self, store: OutcomeStore) -> None:
+        """Keep outcomes in a store, and count again what is in it: an alarm outlives a restart.
+
+        Raises:
+            OutcomesUnreadable, OSError: the store can't be read.
+        """
+        store.mend()
+        self.store = store
+        models = self.live.snapshot.policy.models
+        for outcome in store.read():
+            model = models.get(outcome.model)
+            if model is not None:
+                self.graders.observe(model, outcome.shadow, outcome.at, quiet=True)
+
+    def offer(self, plan: Plan, ended: Ended) -> None:
+        """Look at a request that was answered; now and then keep it to ask again."""
+        verdict = plan.ranked.filtered.graded.verdict
+        if verdict is None or ended.status != "ok":
+            return
+        admitted = plan.admitted
+        model = admitted.snapshot.policy.models[admitted.asked.model]
+        tenant = admitted.authenticated.principal.tenant
+        if ended.usage is not None and not ended.estimated:
+            self.graders.answered(model.name, tenant, ended.usage[1])
+        if plan.arrival.purpose is not Purpose.INTERACTIVE or self._run is None:
+            return
+        consent = admitted.snapshot.policy.tenants[tenant].shadow
+        rate = min(consent, model.grading.explore)
+        if rate <= 0.0 or not explores(rate, self.draw()):
+            return
+        job = _job(plan, verdict, model)
+        if job is None or len(self._waiting) >= WAITING:
+            self._count(model.name, "unfit" if job is None else "full")
+            return
+        self._waiting.append(job)
+        if self._task is None or self._task.done():
+            self._task = asyncio.get_running_loop().create_task(self._work())
+
+    async def idle(self) -> None:
+        """Wait until nothing is left to ask."""
+        while self._task is not None and not self._task.done():
+            await asyncio.wait([self._task])
+
+    async def close(self) -> None:
+        """Drop what waits, and stop."""
+        self._waiting.clear()
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+
+    # ----------------------------------------------------------------------------------
+
+    async def _work(self) -> None:
+        while self._waiting and not self.live.draining:
+            job = self._waiting.popleft()
+            try:
+                result = await self._look(job)
+            except NoSandbox as error:
+                self.live.notes["shadow"] = str(error)
+                result = "unjudged"
+            except Exception as error:  # noqa: BLE001 - it may cost no client anything; shown
+                self.live.notes["shadow"] = type(error).__name__
+                result = "failed"
+            self._count(job.model, result)
+
+    async def _look(self, job: Job) -> str:
+        """Ask both tiers and have them judged; a word for what came of it."""
+        model = self.live.snapshot.policy.models.get(job.model)
+        tenant = self.live.snapshot.policy.tenants.get(job.tenant)
+        if model is None or tenant is None or not tenant.shadow or len(model.tiers) < 2:
+            return "withdrawn"
+        small = await self._tier(job, min(model.tiers))
+        large = await self._tier(job, model.highest) if small is not None else None
+        if small is None or large is None:
+            return "unanswered"
+        pair = Pair(job.view.question, small, large, wanted_of(job.body))
+        rated = self.live.snapshot.difficulty.get(job.model)
+        references = {} if rated is None else rated.references
+        swap = self.draw() < 0.5
+        means = Means(lambda body: self._judge(job, body), swap, references, self.sandbox)
+        found = await judge(model.grading.judge, pair, means)
+        if found is None:
+            return "unjudged"
+        await self._keep(job, model, found)
+        self.live.notes.pop("shadow", None)
+        return "judged"
+
+    async def _keep(self, job: Job, model: Model, found: Qualities) -> None:
+        kind, script = kind_of(job.view), script_of(job.view)
+        shadow = Shadow(job.tenant, kind, script, job.chose, *found)
+        at = self.live.stamp()
+        if self.store is not None:
+            weak, strong = (_served(self.live, model, t) for t in (min, max))
+            features = features_row(extract(job.view))
+            outcome = Outcome(at, model.name, weak, strong, model.grading.judge, shadow, features)
+            await asyncio.to_thread(self.store.append, outcome)
+        self.graders.observe(model, shadow, at)
+
+    async def _tier(self, job: Job, tier: Tier) -> Answer | None:
+        """What one tier answers; `None` when another one did, or none."""
+        body = {**{k: v for k, v in job.body.items() if k not in _DROPPED}, "model": job.model}
+        return await self._ask(job, body, tier)
+
+    async def _judge(self, job: Job, body: Mapping[str, object]) -> Answer | None:
+        # What the client declared in its body narrows the judge's request as it did its own.
+        more = {"metadata": job.body["metadata"]} if "metadata" in job.body else {}
+        return await self._ask(job, {**body, **more}, None)
+
+    async def _ask(self, job: Job, body: Mapping[str, object], tier: Tier | None) -> Answer | None:
+        if self._run is None:
+            return None
+        exchange = InwardExchange(job.surface.path, job.headers, orjson.dumps(body))
+        snapshot, now = self.live.snapshot, self.live.loop_time()
+        arrival = Arrival(
+            exchange,
+            self.new_id(),
+            self.live.stamp(),
+            now,
+            now + snapshot.config.router.limits.deadline,
+            job.surface,
+            Purpose.SHADOW,
+            snapshot,
+            Stored(job.key, tier),
+        )
+        await self._run(arrival)
+        answered = exchange.answered
+        if answered is None or answered.status != 200:
+            return None
+        ran = answered.headers.get(b"x-domicile-tier", b"").decode()
+        return answer_of(answered.body) if tier is None or ran == tier.label else None
+
+    def _count(self, model: str, result: str) -> None:
+        self.live.metrics.count("domicile_shadow_total", (model, result))
+
+
+def _job(plan: Plan, verdict: Verdict, model: Model) -> Job | None:
+    """What is needed to ask again; `None` for a call that does more than answer."""
+    admitted, view = plan.admitted, plan.classified.view
+    arrival = plan.arrival
+    if view is None or admitted.call.movers or arrival.surface.name != SURFACE:
+        return None
+    declared = [(k, v) for k, v in arrival.exchange.head.headers if k.startswith(_ATTRIBUTES)]
+    # Under an alarm the classifier's own choice is what is measured, or it could never end.
+    small = verdict.reason == "returned" or verdict.tier < model.highest
+    principal = admitted.authenticated.principal
+    return Job(
+        principal.key,
+        principal.tenant,
+        model.name,
+        "small" if small else "large",
+        declared,
+        admitted.body,
+        arrival.surface,
+        view,
+    )
+
+
+def _served(live: Live, model: Model, which: Callable[[Mapping[Tier, object]], Tier]) -> str:
+    return live.snapshot.policy.endpoints[model.tiers[which(model.tiers)][0]].model

@@ -1,0 +1,132 @@
+"""Rank through the whole router: full endpoints, waiting, leaving, and honest refusals."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+
+from router.capacity.load import Held
+from router.config import Limits
+from tests.router.crowd import crowd, settle_for
+from tests.router.house import Plan
+from tests.router.scripted import Reply, Scripted, answer, scripted
+
+LIMITS = Limits.model_validate(
+    {"queue": "300ms", "deadline": "5s", "first_token": "4s", "answer": "4s"}
+)
+ONE = {"capacity_requests": "1"}
+
+
+def well(host: str, number: int) -> Reply:
+    return answer()
+
+
+def fill(world: Scripted, *keys: str) -> list[Held]:
+    return [world.router.live.inflight.enter(key, 10) for key in keys]
+
+
+async def test_a_full_endpoint_is_passed_by(tmp_path: Path) -> None:
+    async with scripted(tmp_path, well, Plan(limits=LIMITS)) as world:
+        settle_for(world, fra1=ONE, par1=ONE)
+        fill(world, "fra1")
+        assert (await world.ask()).sent["x-domicile-endpoint"] == "par1"
+
+
+async def test_full_inside_waits_and_never_goes_outside(tmp_path: Path) -> None:
+    async with scripted(tmp_path, well, Plan(limits=LIMITS)) as world:
+        settle_for(world, fra1=ONE, par1=ONE)
+        held = fill(world, "fra1", "par1")
+        asking = asyncio.create_task(world.ask())
+        await asyncio.sleep(0.05)
+        assert not asking.done()
+        held[1].close()
+        done = await asking
+        assert done.sent["x-domicile-endpoint"] == "par1"
+        assert world.transport.at("iad1") == 0
+
+
+async def test_no_room_in_time_is_503_with_a_time_and_recorded(tmp_path: Path) -> None:
+    async with scripted(tmp_path, well, Plan(limits=LIMITS)) as world:
+        settle_for(world, fra1=ONE, par1=ONE)
+        fill(world, "fra1", "par1")
+        done = await world.ask()
+        assert (done.status, done.code) == (503, "overloaded")
+        assert int(done.sent["retry-after"]) >= 1
+        assert "record" in json.loads(done.written)["error"]
+        assert world.transport.sent == []
+
+
+async def test_nobody_waits_behind_another_boundary(tmp_path: Path) -> None:
+    async with scripted(tmp_path, well, Plan(limits=LIMITS)) as world:
+        settle_for(world, fra1=ONE, par1=ONE, iad1=ONE)
+        fill(world, "fra1", "par1")
+        waiting = [asyncio.create_task(world.ask("eu")) for _ in range(5)]
+        await asyncio.sleep(0.02)
+        for _ in range(3):
+            done = await asyncio.wait_for(world.ask("world"), 0.2)
+            assert done.sent["x-domicile-endpoint"] == "iad1"
+        await asyncio.gather(*waiting)
+
+
+async def test_a_client_that_leaves_the_queue_leaves_nothing(tmp_path: Path) -> None:
+    async with scripted(tmp_path, well, Plan(limits=LIMITS)) as world:
+        settle_for(world, fra1=ONE, par1=ONE)
+        held = fill(world, "fra1", "par1")
+        exchange = world.exchange()
+        task = asyncio.create_task(world.run(exchange))
+        await asyncio.sleep(0.02)
+        exchange.leave()
+        await asyncio.wait_for(task, 0.1)
+        for one in held:
+            one.close()
+        assert world.router.live.inflight.keys == ()
+        assert world.router.live.concurrency.total == 0
+        assert (exchange.status, world.transport.sent) == (0, [])
+
+
+async def test_goodput_under_overload_stays(tmp_path: Path) -> None:
+    """Three times what fits: everything is answered or refused with a time, and nothing leaks."""
+    # Who waits is refused for want of room here, never for the pace of this machine.
+    patient = {"waiting": 20, "queue": 10.0, "deadline": 30.0}
+    plan = Plan(limits=LIMITS.model_copy(update=patient))
+    async with scripted(tmp_path, well, plan) as world:
+        settle_for(world, fra1={"capacity_requests": "4"}, par1={"capacity_requests": "4"})
+        done = await asyncio.gather(*(world.ask() for _ in range(100)))
+        good = [one for one in done if one.status == 200]
+        assert len(good) >= 28  # those in place, and those who waited
+        for one in done:
+            assert one.status == 200 or one.code == "overloaded"
+            assert one.status == 200 or int(one.sent["retry-after"]) >= 1
+        assert world.router.live.inflight.keys == ()
+
+
+async def test_expected_output_is_learned(tmp_path: Path) -> None:
+    async with scripted(tmp_path, well) as world:
+        lengths = world.router.live.balance.lengths
+        assert lengths.expect("assistant", "eu", 9000) == 9000
+        await world.ask(max_tokens=9000)
+        assert lengths.expect("assistant", "eu", 9000) == 2
+        assert lengths.expect("assistant", "us", 9000) == 9000
+
+
+async def test_all_marked_is_tried_and_does_not_wait(tmp_path: Path) -> None:
+    async with scripted(tmp_path, well, Plan(limits=LIMITS)) as world:
+        settle_for(world, fra1=ONE)
+        live = world.router.live
+        for key in ("fra1", "par1"):
+            live.health.mark(key, live.loop_time(), 30)
+        fill(world, "fra1", "par1")
+        assert (await world.ask()).status == 200
+
+
+async def test_a_session_of_another_tenant_is_another_session(tmp_path: Path) -> None:
+    async with scripted(tmp_path, well) as world:
+        crowd(world, "fra1", 64)
+        session = ((b"x-domicile-session", b"mine"),)
+        seen = []
+        for tenant in ("eu", "world", "eu", "world"):
+            await world.ask(tenant, session)
+            seen.append(world.transport.sent[-1].origin.host)
+        assert (seen[0], seen[1]) == (seen[2], seen[3])
+        assert seen[0] != seen[1]

@@ -1,0 +1,184 @@
+"""Quarantine: at once, also for what is in flight; over restarts; lifted only on purpose."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from router.audit.entry import Entry
+from router.audit.errors import AuditError, LogUnavailable
+from router.audit.verify import verify
+from router.narrowing.quarantine import NotQuarantined
+from router.transport.messages import OutboundRequest, OutboundResponse, Timeouts
+from tests.router.folders import sound
+from tests.router.reloading import World, watched
+from tests.router.scripted import refused
+
+
+async def test_an_endpoint_is_out_and_in_again(tmp_path: Path) -> None:
+    async with watched(sound(tmp_path)) as world:
+        book = world.watches.quarantine
+        for name in ("fra-small", "fra-large", "par-large", "iad-large"):
+            await book.impose("endpoint", name, "incident", "boss")
+        out = await world.ask()
+        assert (out.status, out.code) == (503, "no_endpoint_available")
+        assert b'"vetoed":"quarantine"' in out.written
+        assert world.transport.sent == []
+        assert world.router.live.metrics.value("domicile_vetoes", ("endpoint",)) == 4
+        await book.lift("endpoint", "par-large", "over", "boss")
+        assert (await world.ask()).sent["x-domicile-endpoint"] == "par-large"
+        told = [(e.body["event"], e.body["name"], e.body["by"]) for e in world.entries("veto")]
+        assert told[-1] == ("lift", "par-large", "boss")
+    assert verify(tmp_path / "log").ok
+
+
+@pytest.mark.parametrize(
+    ("what", "name"), [("place", "FR"), ("place", "self:par1"), ("operator", "FR")]
+)
+async def test_places_and_operators(tmp_path: Path, what: str, name: str) -> None:
+    async with watched(sound(tmp_path)) as world:
+        for own in ("fra-small", "fra-large"):
+            await world.watches.quarantine.impose("endpoint", own, "x", "boss")
+        assert (await world.ask()).sent["x-domicile-endpoint"] == "par-large"
+        await world.watches.quarantine.impose(what, name, "flood", "boss")
+        assert (await world.ask()).status == 503
+
+
+@pytest.mark.parametrize("name", ["DE", "self:fra1", "EU"])
+async def test_a_router_in_a_quarantined_place_sends_nothing(tmp_path: Path, name: str) -> None:
+    """It processes every call itself: endpoints elsewhere don't help."""
+    async with watched(sound(tmp_path)) as world:
+        await world.watches.quarantine.impose("place", name, "flood", "boss")
+        stopped = await world.ask()
+        assert stopped.code == "no_endpoint_available"
+        assert b'"vetoed":"quarantine"' in stopped.written
+        assert world.transport.sent == []
+        await world.watches.quarantine.lift("place", name, "dry", "boss")
+        assert (await world.ask()).status == 200
+
+
+async def test_a_key(tmp_path: Path) -> None:
+    async with watched(sound(tmp_path)) as world:
+        await world.watches.quarantine.impose("key", "clinic-1", "leaked", "boss")
+        assert (await world.ask()).status == 503
+        assert world.transport.sent == []
+
+
+async def test_a_request_in_flight_feels_it_at_its_next_attempt(tmp_path: Path) -> None:
+    async with watched(sound(tmp_path), lambda host, number: refused()) as world:
+        send = world.transport.send
+
+        async def vetoing(request: OutboundRequest, timeouts: Timeouts) -> OutboundResponse:
+            if request.method == "POST":  # no probe
+                await world.watches.quarantine.impose("place", "EU", "now", "boss")
+            return await send(request, timeouts)
+
+        world.transport.send = vetoing  # type: ignore[method-assign]
+        assert (await world.ask()).status == 503
+        assert len(world.transport.sent) == 1
+
+
+async def test_it_outlasts_a_restart(tmp_path: Path) -> None:
+    box = sound(tmp_path)
+    async with watched(box) as world:
+        await world.watches.quarantine.impose("place", "EU", "flood", "boss")
+    async with watched(box) as world:
+        assert (await world.ask()).code == "no_endpoint_available"
+        await world.watches.quarantine.lift("place", "EU", "dry", "boss")
+    async with watched(box) as world:
+        assert (await world.ask()).status == 200
+
+
+async def test_a_broken_state_file_stops_the_start_and_frees_the_log(tmp_path: Path) -> None:
+    box = sound(tmp_path)
+    state = tmp_path / "log" / "local-1" / "vetoes.json"
+    async with watched(box):
+        pass
+    state.write_text("{")
+    with pytest.raises(AuditError, match="no list of vetoes"):
+        async with watched(box):
+            pass
+    state.unlink()
+    async with watched(box) as world:
+        assert (await world.ask()).status == 200
+
+
+@pytest.mark.parametrize(
+    ("what", "name", "why"),
+    [
+        ("endpoint", "fra-larg", "there is no endpoint"),
+        ("place", "EUU", "EUU"),
+        ("operator", "aws:eu-west-1", "operators are bounded by countries"),
+        ("key", "nobody", "there is no key"),
+        ("tenant", "clinic", "can't be quarantined"),
+    ],
+)
+async def test_a_name_that_nothing_bears_is_refused(
+    tmp_path: Path, what: str, name: str, why: str
+) -> None:
+    async with watched(sound(tmp_path)) as world:
+        with pytest.raises(NotQuarantined, match=why):
+            await world.watches.quarantine.impose(what, name, "x", "boss")
+        assert world.watches.quarantine.imposed == ()
+        with pytest.raises(NotQuarantined, match="is not quarantined"):
+            await world.watches.quarantine.lift(what, name, "x", "boss")
+
+
+async def test_a_reason_is_asked_for(tmp_path: Path) -> None:
+    async with watched(sound(tmp_path)) as world:
+        with pytest.raises(NotQuarantined, match="say why"):
+            await world.watches.quarantine.impose("place", "EU", "", "boss")
+
+
+async def test_repeating_it_changes_the_reason_only(tmp_path: Path) -> None:
+    async with watched(sound(tmp_path)) as world:
+        await world.watches.quarantine.impose("place", "EU", "flood", "boss")
+        await world.watches.quarantine.impose("place", "EU", "storm", "boss")
+        [one] = world.watches.quarantine.imposed
+        assert one.reason == "storm"
+
+
+async def test_what_is_imposed_while_a_lift_is_recorded_stands(tmp_path: Path) -> None:
+    async with watched(sound(tmp_path)) as world:
+        book, log = world.watches.quarantine, world.router.live.log
+        await book.impose("endpoint", "fra-large", "x", "boss")
+        record, began, go = log.record, asyncio.Event(), asyncio.Event()
+
+        async def slow(entry: Entry) -> object:
+            log.record = record  # type: ignore[method-assign]
+            began.set()
+            await go.wait()
+            return await record(entry)
+
+        log.record = slow  # type: ignore[method-assign, assignment]
+        lift = asyncio.create_task(book.lift("endpoint", "fra-large", "over", "boss"))
+        await began.wait()
+        await book.impose("endpoint", "fra-large", "again", "boss")
+        go.set()
+        await lift
+        assert [one.reason for one in book.imposed] == ["again"]
+        assert "fra-large" in world.router.live.vetoes.current.endpoints
+
+
+def break_log(world: World) -> None:
+    """No entry can be written any more."""
+
+    def fail(*given: object) -> object:
+        raise LogUnavailable("disk full")
+
+    world.router.live.log.record = fail  # type: ignore[method-assign, assignment]
+
+
+async def test_when_the_log_is_down_it_narrows_and_does_not_lift(tmp_path: Path) -> None:
+    async with watched(sound(tmp_path)) as world:
+        record = world.router.live.log.record
+        await world.watches.quarantine.impose("endpoint", "fra-large", "x", "boss")
+        break_log(world)
+        with pytest.raises(LogUnavailable):
+            await world.watches.quarantine.impose("endpoint", "par-large", "x", "boss")
+        with pytest.raises(LogUnavailable):
+            await world.watches.quarantine.lift("endpoint", "fra-large", "x", "boss")
+        assert set(world.router.live.vetoes.current.endpoints) == {"fra-large", "par-large"}
+        world.router.live.log.record = record  # type: ignore[method-assign]

@@ -1,0 +1,97 @@
+"""One digest over everything a configuration refers to."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from router.config import Config, load
+from router.settings.reload_files import fingerprint, needs_restart, referred
+from tests.router.folders import Box, sound
+
+
+def edit(name: str, text: str) -> Callable[[Path], None]:
+    def change(root: Path) -> None:
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(text)
+
+    return change
+
+
+def prepared(root: Path) -> Box:
+    box = sound(root)
+    (root / "token").write_text("a")
+    path = root / "baseline" / "main.yaml"
+    named = '{kind: vllm, credentials: "file:token", region: self:par1'
+    path.write_text(path.read_text().replace("{kind: vllm, region: self:par1", named))
+    listed = "rules: [rules/*.yaml], cases: [cases/*.yaml]"
+    box.config.write_text(box.config.read_text().replace("rules: [rules/*.yaml]", listed))
+    return box
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        edit("domicile.yaml", "version: 1"),
+        edit("baseline/main.yaml", "version: 1"),
+        edit("baseline/more.yaml", "version: 1"),
+        edit("baseline/main.yaml.sig", "x"),
+        edit("baseline/accepted-drift/a.yaml", "x"),
+        edit("baseline/accepted-drift/a.yaml.sig", "x"),
+        edit("rules/example.yaml", "version: 1"),
+        edit("rules/new.yaml", "version: 1"),
+        edit("cases/new.yaml", "x"),
+        edit("keys.yaml", "x"),
+        edit("token", "b"),
+        lambda root: (root / "token").unlink(),
+        lambda root: (root / "rules" / "example.yaml").unlink(),
+        lambda root: (root / "log.key").write_text("another"),
+    ],
+)
+def test_every_change_is_noticed(tmp_path: Path, change: Callable[[Path], None]) -> None:
+    box = prepared(tmp_path)
+    before = fingerprint(box.config)
+    assert fingerprint(box.config) == before
+    change(tmp_path)
+    assert fingerprint(box.config) != before
+
+
+def test_files_that_nothing_refers_to_do_not_count(tmp_path: Path) -> None:
+    box = prepared(tmp_path)
+    before = fingerprint(box.config)
+    edit("rules/readme.txt", "x")(tmp_path)
+    edit("notes.yaml", "x")(tmp_path)
+    os.utime(tmp_path / "token", (1, 1))
+    assert fingerprint(box.config) == before
+
+
+def test_a_broken_configuration_still_has_a_digest(tmp_path: Path) -> None:
+    box = prepared(tmp_path)
+    box.config.write_text("{")
+    assert set(referred(box.config)) == {box.config}
+    box.config.unlink()
+    assert fingerprint(box.config)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "named"),
+    [
+        ("id: local-1", "id: other", ["router.id"]),
+        ("127.0.0.1:8080", "127.0.0.1:8081", ["router.listen"]),
+        ("127.0.0.1:9090", "127.0.0.1:9091", ["router.admin"]),
+        ("log: {dir: log,", "log: {dir: log2,", ["log"]),
+        ("keys: {", "state: {redis: env:R, region: self:fra1}\nkeys: {", ["state"]),
+        ("keys.yaml", "keys2.yaml", []),
+        ("https://us.", "https://eu.", []),
+    ],
+)
+def test_what_needs_a_new_process(tmp_path: Path, old: str, new: str, named: list[str]) -> None:
+    box = prepared(tmp_path)
+    before: Config = load(box.config)
+    text = box.config.read_text()
+    assert old in text
+    box.config.write_text(text.replace(old, new))
+    assert needs_restart(before, load(box.config)) == named

@@ -1,0 +1,89 @@
+"""Outcomes on disk: what is kept comes back, a torn line is cut, anything else is told."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from classifiers.difficulty.audit import Shadow
+from classifiers.difficulty.dataset import features_row, read
+from classifiers.difficulty.features import extract
+from classifiers.view import PromptView
+from router.server import serve
+from router.tiers.outcome_store import Outcome, OutcomeStore, OutcomesUnreadable
+from tests.cases.built import ENVIRONMENT, MAIN, Files
+
+
+def outcome(text: str = "what is the capital of france", at: float = 5.0) -> Outcome:
+    shadow = Shadow("eu", "question", "latin", "small", 0.0, 1.0)
+    features = features_row(extract(PromptView.of_text(text)))
+    return Outcome(at, "two", "w", "s", "exact", shadow, features)
+
+
+@given(st.text(max_size=80))
+def test_a_line_comes_back(text: str) -> None:
+    one = outcome(text)
+    assert Outcome.read(one.line()) == one
+    assert one.line().count(b"\n") == 1
+
+
+def test_the_order_of_words_is_gone() -> None:
+    one, other = (outcome(text).features for text in ("alpha beta", "beta alpha"))
+    assert one == other
+
+
+def test_a_model_can_be_trained_from_it(tmp_path: Path) -> None:
+    store = OutcomeStore(tmp_path / "o.jsonl")
+    store.append(outcome())
+    [row] = read([store.path])
+    assert (row.pair, row.y_weak, row.y_strong, row.category) == ("w:s", 0.0, 1.0, "question")
+    whole = extract(PromptView.of_text("what is the capital of france"))
+    assert row.features == whole
+
+
+def test_two_files_are_kept(tmp_path: Path) -> None:
+    store = OutcomeStore(tmp_path / "o.jsonl", limit=3 * len(outcome().line()))
+    for at in range(8):
+        store.append(outcome(at=float(at)))
+    assert [one.at for one in store.read()] == [3.0, 4.0, 5.0, 6.0, 7.0]
+
+
+def test_a_torn_line_is_cut_off(tmp_path: Path) -> None:
+    store = OutcomeStore(tmp_path / "o.jsonl")
+    store.mend()
+    store.append(outcome())
+    with store.path.open("ab") as file:
+        file.write(outcome().line()[:40])
+    assert len(list(store.read())) == 1
+    store.mend()
+    store.append(outcome(at=9.0))
+    assert [one.at for one in store.read()] == [5.0, 9.0]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"{}", b"[]", b"nonsense", outcome().line().replace(b'"v":1', b'"v":2'),
+        outcome().line().replace(b'"y_weak":0.0', b'"y_weak":7'),
+        outcome().line().replace(b'"y_weak":0.0', b'"y_weak":true'),
+    ],
+)  # fmt: skip
+def test_anything_else_is_told_with_its_place(tmp_path: Path, line: bytes) -> None:
+    store = OutcomeStore(tmp_path / "o.jsonl")
+    store.append(outcome())
+    with store.path.open("ab") as file:
+        file.write(line.strip() + b"\n")
+    with pytest.raises(OutcomesUnreadable, match=r"o.jsonl:2: no outcome"):
+        list(store.read())
+
+
+async def test_a_router_does_not_start_without_the_alarms_it_may_have_had(tmp_path: Path) -> None:
+    main = MAIN.replace("id: eu-1\n", "id: eu-1\n  listen: 127.0.0.1:0\n  admin: 127.0.0.1:0\n")
+    path = Files(main=main + "grading: {outcomes: kept}\n").write(tmp_path)
+    (tmp_path / "kept").mkdir()
+    (tmp_path / "kept" / "eu-1.jsonl").write_bytes(b"nonsense\n")
+    with pytest.raises(OutcomesUnreadable, match=r"kept/eu-1.jsonl:1: no outcome"):
+        await serve(path, ENVIRONMENT)

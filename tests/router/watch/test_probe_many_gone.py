@@ -1,0 +1,177 @@
+"""Hundreds of replicas that are gone: what asking them may cost those who are served."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from regions.health import Sign, Standing
+from router.attempts.silence import Patience
+from router.transport.messages import OutboundRequest, OutboundResponse, Timeouts
+from router.watch.probe import IN_TURN, Prober
+from router.watch.scrape import AT_ONCE, Scraper
+from tests.cases.built import built
+from tests.router.crowd import crowd
+from tests.router.scripted import Reply, Scripted, ScriptedTransport, answer, refused
+
+MANY = 300
+OTHERS = {"iad", "par"}
+
+
+class Dialled(ScriptedTransport):
+    """Refuses for hosts of `fra` unless they are `back`; keeps how many were asked at once."""
+
+    def __init__(self) -> None:
+        super().__init__(lambda host, number: answer())
+        self.back: set[str] = set()
+        self.under_way: Counter[str] = Counter()
+        self.most: Counter[str] = Counter()
+        self.asked: Counter[str] = Counter()
+        self.hosts: Counter[str] = Counter()
+
+    async def send(self, request: OutboundRequest, timeouts: Timeouts) -> OutboundResponse:
+        """See `Transport`."""
+        path, host = request.target, request.origin.host
+        self.asked[path] += 1
+        self.hosts[host] += 1
+        self.under_way[path] += 1
+        self.most[path] = max(self.most[path], self.under_way[path])
+        try:
+            await asyncio.sleep(0.001)
+        finally:
+            self.under_way[path] -= 1
+        if host.startswith("fra-") and host not in self.back:
+            raise refused()
+        return Reply(200)
+
+    def taken(self, path: str) -> int:
+        """How often a path was asked for since the last time."""
+        return self.asked.pop(path, 0)
+
+
+def many(world: Scripted, count: int = MANY) -> tuple[Prober, Dialled]:
+    crowd(world, "fra", count)
+    live, transport = world.router.live, Dialled()
+    return Prober(live, transport, Scraper(live, transport), 1.0), transport
+
+
+def standings(one: Prober, later: float = 0.0) -> Counter[Standing]:
+    live, now = one.live, one.live.loop_time() + later
+    keys = [key for key in live.snapshot.replica_keys if key.startswith("fra/")]
+    return Counter(live.health.standing(key, now) for key in keys)
+
+
+async def all_gone(one: Prober) -> None:
+    """Look until every mark lasts until its replica is asked again."""
+    await one.look()
+    for key in one.live.snapshot.replica_keys:
+        one.live.health.mark(key, one.live.loop_time(), 60.0 if key.startswith("fra/") else 0.0)
+
+
+async def test_of_many_that_are_gone_few_are_asked_a_period(tmp_path: Path) -> None:
+    async with built(tmp_path, lambda host, number: answer()) as world:
+        one, transport = many(world)
+        await one.look()
+        assert transport.taken("/health") == MANY + len(OTHERS)
+        assert transport.most["/health"] <= AT_ONCE
+        for _ in range(4):
+            await one.look()
+            assert transport.taken("/health") == IN_TURN + len(OTHERS)
+        assert standings(one) == {Standing.MARKED: MANY}
+
+
+async def test_each_gets_its_turn_and_its_mark_lasts_until_then(tmp_path: Path) -> None:
+    async with built(tmp_path, lambda host, number: answer()) as world:
+        one, transport = many(world)
+        await all_gone(one)
+        transport.hosts.clear()
+        periods = -(-MANY // IN_TURN)
+        for _ in range(periods):
+            await one.look()
+        assert {transport.hosts[f"fra-{n}"] for n in range(MANY)} <= {1, 2}
+        assert standings(one, later=float(periods)) == {Standing.MARKED: MANY}
+
+
+async def test_no_canary_and_no_scrape_goes_to_who_is_gone(tmp_path: Path) -> None:
+    async with built(tmp_path, lambda host, number: answer()) as world:
+        one, transport = many(world)
+        await one.look()
+        one._born = one.live.loop_time() - 100
+        await one.listen()
+        await asyncio.gather(*one._running.values())
+        assert transport.taken("/v1/chat/completions") == len(OTHERS)
+        transport.taken("/metrics")
+        await one.scraper.look()
+        assert transport.taken("/metrics") == len(OTHERS)
+
+
+async def test_a_lost_region_is_asked_every_period(tmp_path: Path) -> None:
+    async with built(tmp_path, lambda host, number: answer()) as world:
+        one, transport = many(world, IN_TURN)
+        for _ in range(3):
+            await one.look()
+            assert transport.taken("/health") == IN_TURN + len(OTHERS)
+            assert standings(one, later=1.9) == {Standing.MARKED: IN_TURN}
+            assert standings(one, later=2.1) == {Standing.TRIAL: IN_TURN}
+
+
+async def test_when_one_is_back_all_are_asked_at_once(tmp_path: Path) -> None:
+    async with built(tmp_path, lambda host, number: answer()) as world:
+        one, transport = many(world)
+        await all_gone(one)
+        transport.back |= {f"fra-{n}" for n in range(MANY)}
+        transport.taken("/health")
+        await one.look()
+        assert transport.taken("/health") == IN_TURN + len(OTHERS)
+        await one.look()
+        assert transport.taken("/health") == MANY + len(OTHERS)
+        assert not one._gone
+
+
+async def test_who_answers_a_client_waits_for_no_turn(tmp_path: Path) -> None:
+    async with built(tmp_path, lambda host, number: answer()) as world:
+        one, transport = many(world)
+        await all_gone(one)
+        transport.taken("/health")
+        now = one.live.loop_time()
+        one.live.health.observe("fra/299", Sign.OK, now)  # and its siblings' marks end
+        assert standings(one) == {Standing.GOOD: 1, Standing.TRIAL: MANY - 1}
+        await one.look()
+        assert transport.taken("/health") == MANY + len(OTHERS)
+
+
+async def test_quiet_canaries_are_few_at_once_and_a_suspect_waits_for_none(
+    tmp_path: Path,
+) -> None:
+    async with built(tmp_path, lambda host, number: answer()) as world:
+        one, transport = many(world)
+        transport.back |= {f"fra-{n}" for n in range(MANY)}
+        one._born = one.live.loop_time() - 100
+        await one.listen()
+        assert len(one._running) == IN_TURN
+        suspect = f"fra/{MANY - 1}"
+        assert suspect not in one._running
+        one._silence.enter(Patience(one._silence, suspect, True, one.live.loop_time() - 1000))
+        await one.listen()
+        assert len(one._running) == IN_TURN + 1
+        assert suspect in one._running
+        for _ in range(-(-MANY // IN_TURN)):
+            await asyncio.gather(*one._running.values())
+            await one.listen()
+        await asyncio.gather(*one._running.values())
+        assert transport.taken("/v1/chat/completions") >= MANY
+        assert transport.most["/v1/chat/completions"] <= IN_TURN + 1
+
+
+@pytest.mark.parametrize("count", [IN_TURN + 1, MANY])
+async def test_what_is_gone_from_the_files_is_forgotten(tmp_path: Path, count: int) -> None:
+    async with built(tmp_path, lambda host, number: answer()) as world:
+        one, _ = many(world, count)
+        await one.look()
+        assert len(one._gone) == count
+        crowd(world, "fra", 1)
+        await one.look()
+        assert list(one._gone) == ["fra/0"]
