@@ -137,7 +137,7 @@ class ModelName:
 
     The served name is taken from the parsed event, and its place in the bytes is certain: a quote
     within a JSON string is always escaped, so `"model":"x"` can't be part of one. If it isn't
-    there exactly once, the event is written anew.
+    there, or anything else is called `model`, the event is written anew.
     """
 
     def __init__(self, asked: str) -> None:
@@ -152,9 +152,10 @@ class ModelName:
             return raw
         if served != self._served:
             self._learn(served)
-        for old, new in self._swaps:
-            if raw.count(old) == 1:
-                return raw.replace(old, new)
+        if raw.count(b'"model"') == 1:
+            for old, new in self._swaps:
+                if old in raw:
+                    return raw.replace(old, new)
         return None
 
     def _learn(self, served: object) -> None:

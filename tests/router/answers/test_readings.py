@@ -251,6 +251,19 @@ def test_any_names_and_any_content(served: str, asked: str, content: str, compac
     assert orjson.loads(frame.data[6:]) == {**told, "model": asked or "x"}
 
 
+@pytest.mark.parametrize("own", ['"model":"served"', '"model": "served"', '"model" :\t"served"'])
+@pytest.mark.parametrize("inner", ['"model":"served"', '"model": "served"', '"model" : "served"'])
+@pytest.mark.parametrize("first", [True, False])
+def test_only_the_event_s_own_model_is_renamed(own: str, inner: str, first: bool) -> None:
+    """However either is written: the extension's value is the provider's to tell."""
+    nested = '"extension":{' + inner + "}"
+    text = "{" + ",".join([own, nested] if first else [nested, own]) + "}"
+    model = ModelName("asked")
+    document = json.loads(text)
+    told = json.loads(model.splice(text.encode(), document) or model.renamed(document))
+    assert told == {"model": "asked", "extension": {"model": "served"}}
+
+
 def test_the_served_name_may_change_within_a_stream() -> None:
     stream = b'data: {"model":"a"}\n\ndata: {"model":"b"}\n\ndata: {"model":"a"}\n\n'
     found = [orjson.loads(frame.data[6:])["model"] for frame in frames(stream)]
