@@ -211,9 +211,11 @@ def fifth(values: Sequence[float]) -> float:
     return sorted(values)[len(values) // 20] / LIVES * 1e6
 
 
-async def measure(folder: Path, batches: int, tenants: int, bodies: int, profile: bool) -> None:
+async def measure(
+    folder: Path, batches: int, shape: world.Shape, bodies: int, profile: bool
+) -> None:
     """One shape of traffic: the whole, then by steps."""
-    shape = world.Shape(tenants=tenants)
+    tenants = shape.tenants
     path = world.write(folder, shape, 1, "http://127.0.0.1:9")
     clocks = Clocks.real(os.urandom)
     snapshot = load_snapshot(path, {}, clocks.wall())
@@ -280,12 +282,14 @@ def main() -> None:
     parser.add_argument("--batches", type=int, default=200)
     parser.add_argument("--profile", action="store_true", help="function calls per request too")
     parser.add_argument("--warm-only", action="store_true", help="one tenant and one body only")
+    parser.add_argument("--ungraded", action="store_true", help="no prompt is graded")
     given = parser.parse_args()
     print(f"{sys.version.split()[0]}; load averages {os.getloadavg()}")
     shapes = ((1, 1),) if given.warm_only else ((1, 1), (200, 997))
     for tenants, bodies in shapes:
         with tempfile.TemporaryDirectory() as folder:
-            uvloop.run(measure(Path(folder), given.batches, tenants, bodies, given.profile))
+            shape = world.Shape(tenants=tenants, graded=not given.ungraded)
+            uvloop.run(measure(Path(folder), given.batches, shape, bodies, given.profile))
 
 
 if __name__ == "__main__":
