@@ -10,9 +10,8 @@ from __future__ import annotations
 from bisect import bisect_left, insort
 from collections import OrderedDict, deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from math import ceil, inf, isfinite
-from typing import Final, Literal, Protocol
+from typing import Final, Literal, NamedTuple, Protocol
 
 from classifiers.difficulty.scorer import Score
 from classifiers.view import PromptView
@@ -32,8 +31,7 @@ class Scoring(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class Grade:
+class Grade(NamedTuple):
     """The tier a prompt needs at least, and why. `score` is None if the model failed.
 
     `reason`: `above`, `below` (the threshold), a reason of the gate, `asked`, or `failed:TYPE`.

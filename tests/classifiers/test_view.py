@@ -229,3 +229,30 @@ def test_texts_are_counted_alone_within_the_bounds(count: int, length: int, fits
 def test_tokens_alone_keep_the_bounds(messages: list[object]) -> None:
     body = {"messages": messages}
     assert tokens_of_chat(body) == PromptView.of_chat(body).tokens
+
+
+ROLES = st.sampled_from(["user", "User", "system", "assistant", "tool", "", "İ"])
+
+
+@given(st.lists(st.tuples(ROLES, st.text(max_size=40)), max_size=6))
+@settings(max_examples=300)
+def test_roles_and_texts_alone_are_read_as_any_dialogue(said: list[tuple[str, str]]) -> None:
+    _read_alike([{"role": role, "content": text} for role, text in said])
+
+
+@pytest.mark.parametrize("first", [MAX_CHARACTERS - 1, MAX_CHARACTERS, MAX_CHARACTERS + 1])
+@pytest.mark.parametrize("last", ["", "b", "é" * 3])
+def test_and_so_up_to_the_bound(first: int, last: str) -> None:
+    texts = ["a" * first, last]
+    _read_alike([{"role": "user", "content": text} for text in texts])
+
+
+@pytest.mark.parametrize("count", [MAX_PARTS, MAX_PARTS + 1])
+def test_and_so_up_to_as_many_messages_as_are_read(count: int) -> None:
+    _read_alike([{"role": "user", "content": str(at)} for at in range(count)])
+
+
+def _read_alike(messages: list[dict[str, str]]) -> None:
+    """An id, which is not read, makes a message one of more than role and text."""
+    other = [{**message, "id": "m"} for message in messages]
+    assert PromptView.of_chat({"messages": messages}) == PromptView.of_chat({"messages": other})
