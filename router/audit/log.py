@@ -357,13 +357,14 @@ class AuditLog:
         return known
 
     def _swap(self) -> None:
-        self._scheduled, self._noted = False, None
-        if not self._intake.waiting_bytes or self._failure:
+        self._scheduled = False
+        # One batch at a time: `_done` looks again, for what came meanwhile.
+        if self._busy_since is not None or not self._intake.waiting_bytes or self._failure:
             return
-        waiters, self._waiters = self._waiters, []
+        waiters, self._waiters, self._noted = self._waiters, [], None
         batch, self._publish = self._intake.take(publish=self._publish), False
-        idle, self._busy_since = self._busy_since is None, self._clock()
-        self._writing.put(batch, self._signing.signer, waiters, idle=idle)
+        self._busy_since = self._clock()
+        self._writing.put(batch, self._signing.signer, waiters)
 
     def _overdue(self) -> None:
         """The timer of what nobody waits for. One for many: it looks again when it is early."""

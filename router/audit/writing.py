@@ -42,13 +42,12 @@ class Writing:
         self._thread = Thread(target=self._run, name="region-log", daemon=True)
         self._thread.start()
 
-    def put(self, batch: Batch, signer: Signer, waiters: list[Waiter], *, idle: bool) -> None:
-        """Write this one next, and sign the tree after it.
+    def put(self, batch: Batch, signer: Signer, waiters: list[Waiter]) -> None:
+        """Write this one, and sign the tree after it; `done` may be called at once.
 
-        Args:
-            idle: all that was put before is written. `done` may then be called at once.
+        Not before `done` was called for the one before: a thread may still be writing that.
         """
-        if idle and batch.alone and self._quick >= ENOUGH:
+        if batch.alone and self._quick >= ENOUGH:
             result = self._write(batch, signer)
             self._done(waiters, result)
             if isinstance(result, BaseException) and not isinstance(result, Exception):

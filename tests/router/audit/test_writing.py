@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -12,6 +13,7 @@ from router.audit.commands import run_show
 from router.audit.entry import Entry
 from router.audit.errors import LogUnavailable
 from router.audit.log import PATIENCE, AuditLog
+from router.audit.receipt import Receipt
 from tests.router.audit.faultydisk import FaultyDisk
 from tests.router.audit.logbox import LogBox
 
@@ -186,3 +188,54 @@ async def test_what_the_loop_can_not_write_is_told_as_what_the_thread_can_not(bo
     with pytest.raises(LogUnavailable):
         await log.commit(box.decision(), None)
     await log.close()
+
+
+class Slow(FaultyDisk):
+    """Counts who syncs at once; the thread takes its time once it is `slow`."""
+
+    slow = False
+    inside = most = 0
+
+    def sync(self, fd: int) -> None:
+        """See `Disk`."""
+        self.inside += 1
+        self.most = max(self.most, self.inside)
+        if self.slow and threading.current_thread().name == "region-log":
+            time.sleep(0.2)
+        self.inside -= 1
+
+
+@pytest.mark.usefixtures("quick")
+async def test_two_batches_are_never_written_at_once(box: LogBox) -> None:
+    """Three fall due in one turn: an entry, the timer of what nobody waits for, another entry."""
+    disk = Slow()
+    log, loop = await box.open(disk=disk), asyncio.get_running_loop()
+    await one(log, box, 2 * writing.ENOUGH)
+    await log.commit(box.decision("long"), None)
+    await log.commit(box.decision("short"), None)
+    await asyncio.sleep(3 * PATIENCE)
+    found: list[asyncio.Future[Receipt]] = []
+
+    def seen() -> None:
+        entry = Entry("administration", "", box.clock.now, {"event": "seen"})
+        found.append(asyncio.ensure_future(log.record(entry)))
+
+    def last() -> None:
+        log.note(box.outcome("long"))
+        seen()
+
+    log.note(box.outcome("short"))
+    loop.call_later(PATIENCE / 2, seen)
+    loop.call_later(2 * PATIENCE, last)
+    disk.slow = True
+    time.sleep(3 * PATIENCE)  # noqa: ASYNC251 - so that all three are due
+    async with asyncio.timeout(10):
+        while not found:  # noqa: ASYNC110 - not one turn more
+            await asyncio.sleep(0)
+        await found[0]
+        await one(log, box)
+        await asyncio.gather(*found)
+        await log.close()
+    assert disk.most == 1
+    kinds = [shown.kind for shown in run_show(box.folder)]
+    assert kinds.count("decision") == kinds.count("outcome")
