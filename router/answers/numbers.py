@@ -13,9 +13,10 @@ from typing import Final
 import orjson
 
 _WORDS: Final = (b"NaN", b"Infinity")
-# Possessive: a text with many escapes is passed in one go.
+# Possessive: a text with many escapes is passed in one go, also one that is cut: else each quote in
+# it would be taken for the beginning of another.
 _FOUND: Final = re.compile(
-    rb'("(?:[^"\\]++|\\.)*+")|(?<![\w.+-])-?(?:NaN|Infinity)(?![\w.+-])', re.DOTALL
+    rb'("(?:[^"\\]++|\\.)*+"?)|(?<![\w.+-])-?(?:NaN|Infinity)(?![\w.+-])', re.DOTALL
 )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import time
 from pathlib import Path
 
 import orjson
@@ -58,6 +59,15 @@ def test_whatever_python_writes_is_read_with_null_for_them(
 def test_nothing_else_becomes_json(text: bytes) -> None:
     with pytest.raises(orjson.JSONDecodeError):
         parsed(text)
+
+
+def test_a_text_that_is_cut_is_passed_in_one_go() -> None:
+    """An endpoint may write any; the loop serves nobody meanwhile."""
+    text = b'{"a":"NaN ' + b'\\"x' * 100_000
+    began = time.perf_counter()
+    assert finite(text) is None
+    assert time.perf_counter() - began < 10  # it took minutes
+    assert finite(text + b"\\") is None
 
 
 @pytest.mark.parametrize("word", ["NaN", "Infinity", "-Infinity"])
