@@ -1,4 +1,4 @@
-"""Only `router/transport.py` opens outbound connections.
+"""Only `router/transport` opens outbound connections.
 
 1. client libraries are imported there and nowhere else, but for the parts listed with their reason
 2. who needs only a library's value classes (`INERT`) may import it and use nothing else of it

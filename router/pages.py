@@ -29,11 +29,13 @@ _STRETCH: Final = re.compile(
 
 def gather(smaps: Path = Path("/proc/self/smaps")) -> int:
     """Gather what is there now; gives the bytes that lie in large pages since."""
-    if not smaps.exists():  # no Linux
+    try:
+        text = smaps.read_text("utf-8", "replace")  # it names files, however these are named
+    except OSError:  # no Linux, or what confines this process denies it
         return 0
     advise = ctypes.CDLL(None).madvise
     advise.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
-    found = [at for at in stretches(smaps.read_text()) if advise(at, LARGE, _COLLAPSE) == 0]
+    found = [at for at in stretches(text) if advise(at, LARGE, _COLLAPSE) == 0]
     return len(found) * LARGE
 
 

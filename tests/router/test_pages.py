@@ -47,6 +47,14 @@ def test_where_nothing_is_told_nothing_is_done(tmp_path: Path) -> None:
     assert gather(tmp_path / "smaps") == 0
 
 
+def test_what_can_not_be_read_keeps_no_router_from_starting(tmp_path: Path) -> None:
+    """What confines a process may deny it; and it names files, in bytes of any kind."""
+    assert gather(tmp_path) == 0
+    told_of_files = tmp_path / "smaps"
+    told_of_files.write_bytes(told(LARGE, 1, 1, name="/opt/\u00fc.so").encode("latin-1"))
+    assert gather(told_of_files) == 0
+
+
 _GATHERED = """
 from router.pages import gather
 kept = [bytes(1000) + n.to_bytes(4) for n in range(20_000)]
