@@ -193,6 +193,12 @@ class HealthBook:
         record.marks = max(1, record.marks)
         record.marked_until = max(record.marked_until, now + lease)
 
+    def ease(self, key: str, now: float, lease: float) -> None:
+        """What spoke for a long mark has gone: it lasts no longer than this."""
+        record = self._records.get(key)
+        if record is not None:
+            record.marked_until = min(record.marked_until, now + lease)
+
     def forget(self, keep: frozenset[str]) -> None:
         """Drop what is known of replicas that are no longer configured."""
         for key in self._records.keys() - keep:

@@ -80,6 +80,8 @@ class Verdict(StrEnum):
     REACHABLE = "reachable"
     """It answers, but that proves nothing about its engine."""
     UNKNOWN = "unknown"
+    UNASKED = "unasked"
+    """This router could not ask: that says nothing."""
     BUSY = "busy"
     AUTH = "auth"
     DOWN = "down"
@@ -160,6 +162,9 @@ class Prober:
         """Mark what failed, twice in a row unless it is certain; tell why."""
         live, key = self.live, replica.key
         live.metrics.count(COUNTED, (replica.endpoint.name, kind, verdict.value))
+        if verdict is Verdict.UNASKED:
+            return
+        lease = max(LEASE, 2 * self.period)
         if verdict not in _BAD:
             self._failed.pop(key, None)
             if kind == "health" and key in self._gone:
@@ -167,6 +172,8 @@ class Prober:
                 self._back = True
             # What a server says does not clear its engine, where the engine can be asked.
             if kind == "canary" or not takes_canary(replica.endpoint):
+                if key in self._doubted:  # its mark may be one that lasts until many had their turn
+                    live.health.ease(key, live.loop_time(), lease)
                 self._doubted.discard(key)
                 live.notes.pop(f"probe:{key}", None)
             if verdict is Verdict.ALIVE:
@@ -178,9 +185,10 @@ class Prober:
             self._doubted.add(key)
             if kind == "health":
                 self._gone.pop(key, None)
-                self._gone[key] = None
+                if verdict is not Verdict.AUTH:  # whose server answers: a canary tells more
+                    self._gone[key] = None
             turns = ceil(len(self._doubted) / IN_TURN)  # periods until it is asked again
-            live.health.mark(key, live.loop_time(), max(LEASE, 2 * self.period) * turns)
+            live.health.mark(key, live.loop_time(), lease * turns)
             live.notes[f"probe:{key}"] = f"{kind} says {verdict.value}"
 
     async def _sent(self, request: OutboundRequest, seconds: float) -> Verdict:
@@ -199,7 +207,7 @@ class Prober:
             return Verdict.GONE if error.reason == "refused" else Verdict.DOWN, ()
         except AttemptFailed as error:
             ours = isinstance(error, NoRoomHere) or error.code == "aborted"
-            return Verdict.UNKNOWN if ours else Verdict.DOWN, ()
+            return Verdict.UNASKED if ours else Verdict.DOWN, ()
         return by_status(response.status), response.headers
 
     # ----------------------------------------------------------------------------------

@@ -195,3 +195,14 @@ def test_many_that_are_cut_together_are_one_failure_and_are_forgotten() -> None:
     assert health.state("a", 100) == (Standing.GOOD, 1.0, 0.0)
     assert health.calm(100)
     assert health._records == {}
+
+
+def test_a_long_mark_is_eased_and_a_short_one_is_not_lengthened() -> None:
+    book = HealthBook()
+    book.ease("gone", 0.0, 2.0)
+    assert book.standing("gone", 0.0) is Standing.GOOD
+    book.mark("gone", 0.0, 60.0)
+    book.ease("gone", 1.0, 2.0)
+    book.ease("gone", 2.0, 30.0)
+    assert book.standing("gone", 2.9) is Standing.MARKED
+    assert book.standing("gone", 3.0) is Standing.TRIAL

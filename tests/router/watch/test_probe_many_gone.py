@@ -10,11 +10,11 @@ import pytest
 
 from regions.health import Sign, Standing
 from router.attempts.silence import Patience
-from router.transport.messages import OutboundRequest, OutboundResponse, Timeouts
+from router.transport.messages import NoRoomHere, OutboundRequest, OutboundResponse, Timeouts
 from router.watch.probe import IN_TURN, Prober
 from router.watch.scrape import AT_ONCE, Scraper
 from tests.cases.built import built
-from tests.router.crowd import crowd
+from tests.router.crowd import crowd, settle_for
 from tests.router.scripted import Reply, Scripted, ScriptedTransport, answer, refused
 
 MANY = 300
@@ -22,11 +22,13 @@ OTHERS = {"iad", "par"}
 
 
 class Dialled(ScriptedTransport):
-    """Refuses for hosts of `fra` unless they are `back`; keeps how many were asked at once."""
+    """Refuses for hosts of `fra` unless they are `back`, or `says` something else there; keeps how
+    many were asked at once."""
 
     def __init__(self) -> None:
         super().__init__(lambda host, number: answer())
         self.back: set[str] = set()
+        self.says: Reply | NoRoomHere | None = None
         self.under_way: Counter[str] = Counter()
         self.most: Counter[str] = Counter()
         self.asked: Counter[str] = Counter()
@@ -43,9 +45,11 @@ class Dialled(ScriptedTransport):
             await asyncio.sleep(0.001)
         finally:
             self.under_way[path] -= 1
-        if host.startswith("fra-") and host not in self.back:
-            raise refused()
-        return Reply(200)
+        if not host.startswith("fra-") or host in self.back:
+            return Reply(200)
+        if isinstance(self.says, Reply):
+            return self.says
+        raise self.says or refused()
 
     def taken(self, path: str) -> int:
         """How often a path was asked for since the last time."""
@@ -175,3 +179,42 @@ async def test_what_is_gone_from_the_files_is_forgotten(tmp_path: Path, count: i
         crowd(world, "fra", 1)
         await one.look()
         assert list(one._gone) == ["fra/0"]
+
+
+async def test_who_gets_no_canary_is_tried_soon_after_it_answers(tmp_path: Path) -> None:
+    """The mark of one of many lasts until all had their turn; that of one that is back does not."""
+    async with built(tmp_path, lambda host, number: answer()) as world:
+        one, transport = many(world)
+        settle_for(world, fra={"probe": "health"})
+        await all_gone(one)
+        transport.back |= {f"fra-{n}" for n in range(MANY)}
+        await one.look()
+        await one.look()
+        assert standings(one, later=2.1) == {Standing.TRIAL: MANY}
+
+
+async def test_who_could_not_be_asked_is_not_back(tmp_path: Path) -> None:
+    """Else a router without descriptors would ask all that are gone, each period."""
+    async with built(tmp_path, lambda host, number: answer()) as world:
+        one, transport = many(world)
+        await all_gone(one)
+        transport.says = NoRoomHere("full")
+        for _ in range(3):
+            transport.taken("/health")
+            await one.look()
+            assert transport.taken("/health") == IN_TURN + len(OTHERS)
+        assert len(one._gone) == MANY
+        assert standings(one) == {Standing.MARKED: MANY}
+
+
+async def test_a_server_that_wants_a_key_for_its_health_gets_canaries(tmp_path: Path) -> None:
+    async with built(tmp_path, lambda host, number: answer()) as world:
+        one, transport = many(world, 1)
+        transport.says = Reply(401)
+        await one.look()
+        assert standings(one) == {Standing.MARKED: 1}
+        transport.back.add("fra-0")
+        await one.listen()
+        await asyncio.gather(*one._running.values())
+        assert transport.taken("/v1/chat/completions") == 1
+        assert standings(one) == {Standing.GOOD: 1}
