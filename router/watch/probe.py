@@ -53,7 +53,7 @@ from router.transport.messages import (
     Transport,
     read_body,
 )
-from router.watch.scrape import AT_ONCE, Replica, Scraper, own_replicas
+from router.watch.scrape import Replica, Scraper, own_replicas
 
 HEALTH_TIME: Final = 1.0
 LEASE: Final = 2.0
@@ -69,6 +69,9 @@ LARGEST: Final = 1 << 20
 IN_TURN: Final = 32
 """Of the replicas that are gone, so many are asked a period; and so many canaries are under way
 that nobody waits for."""
+AT_ONCE: Final = 256
+"""Replicas asked for their health at a time. One that swallows packets takes `HEALTH_TIME`, and is
+marked the second time: of a lost region all are to be known before many requests found out."""
 PROMPT: Final = "."
 COUNTED: Final = "domicile_probes_total"
 

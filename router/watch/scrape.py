@@ -34,7 +34,7 @@ LONGEST: Final = 2.0
 LARGEST: Final = 4 << 20
 """Bytes of one page."""
 AT_ONCE: Final = 64
-"""Replicas asked at a time, by scrapes and by probes of health each."""
+"""Replicas asked at a time."""
 
 
 @dataclass(frozen=True, slots=True)

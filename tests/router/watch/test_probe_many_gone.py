@@ -10,9 +10,11 @@ import pytest
 
 from regions.health import Sign, Standing
 from router.attempts.silence import Patience
+from router.config import WatchSection
 from router.transport.messages import NoRoomHere, OutboundRequest, OutboundResponse, Timeouts
-from router.watch.probe import IN_TURN, Prober
-from router.watch.scrape import AT_ONCE, Scraper
+from router.watch.probe import AT_ONCE, HEALTH_TIME, IN_TURN, Prober
+from router.watch.scrape import Scraper
+from router.watch.start import fleet_loops
 from tests.cases.built import built
 from tests.router.crowd import crowd, settle_for
 from tests.router.scripted import Reply, Scripted, ScriptedTransport, answer, refused
@@ -218,3 +220,13 @@ async def test_a_server_that_wants_a_key_for_its_health_gets_canaries(tmp_path: 
         await asyncio.gather(*one._running.values())
         assert transport.taken("/v1/chat/completions") == 1
         assert standings(one) == {Standing.GOOD: 1}
+
+
+async def test_thousands_that_say_nothing_are_known_after_two_looks(tmp_path: Path) -> None:
+    """A look that takes too long is broken off, and whoever stands last would not be asked."""
+    async with built(tmp_path, lambda host, number: answer()) as world:
+        one, transport = many(world)
+        await one.look()
+        assert transport.most["/health"] == AT_ONCE
+        limits = {loop.name: loop.limit for loop in fleet_loops(one, WatchSection())}
+        assert limits["probe"] > 2000 / AT_ONCE * HEALTH_TIME
