@@ -8,7 +8,7 @@ Texts are references into the parsed body, not copies.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, cast
 
 MAX_PARTS: Final = 2048
 MAX_CHARACTERS: Final = 1 << 20
@@ -239,24 +239,16 @@ class _Walk:
     def plain(self, messages: object) -> bool:
         """Take a dialogue of roles and texts alone, as `dialogue` would, in one go; whether it is
         one. Of any other nothing is taken."""
-        if type(messages) is not list or len(messages) > MAX_PARTS:
+        tokens = tokens_of_texts(messages) if type(messages) is list else None
+        if tokens is None:
             return False
-        parts, characters, tokens, turns = [], 0, 0, 0
-        for message in messages:
-            if type(message) is not dict or len(message) != 2:
-                return False
-            said, text = message.get("role"), message.get("content")
-            if type(said) is not str or type(text) is not str:
-                return False
-            length, role = len(text), said.lower()
-            parts.append(_MADE(Part, (role, text)))
-            characters += length
-            tokens += (length + 3) // 4 if text.isascii() else _tokens(text)
-            turns += role == "user"
-        if characters >= MAX_CHARACTERS:
+        said = cast("list[dict[str, str]]", messages)
+        parts = [_MADE(Part, (one["role"].lower(), one["content"])) for one in said]
+        characters = sum([len(text) for _, text in parts])
+        if characters >= MAX_CHARACTERS:  # then an empty text may be beyond the bound, and no part
             return False
         self.parts, self.characters, self.tokens = parts, characters, tokens
-        self.messages, self.turns = len(messages), turns
+        self.messages, self.turns = len(parts), [role for role, _ in parts].count("user")
         return True
 
     def message(self, message: object) -> None:
