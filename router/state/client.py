@@ -33,20 +33,17 @@ class Ready:
 
     async def eval(self, script: str, numkeys: int, *keys_and_args: str) -> object:
         """See `Scripts`."""
-        if not self._well:
-            await self._connected()
-        try:
-            return await self._client.eval(script, numkeys, *keys_and_args)
-        except BaseException:
-            self._well = False
-            raise
+        return await self._asked(lambda: self._client.eval(script, numkeys, *keys_and_args))
 
     async def zrem(self, name: str, *values: str) -> object:
         """See `Scripts`."""
+        return await self._asked(lambda: self._client.zrem(name, *values))
+
+    async def _asked(self, call: Callable[[], Awaitable[object]]) -> object:
         if not self._well:
             await self._connected()
         try:
-            return await self._client.zrem(name, *values)
+            return await call()
         except BaseException:
             self._well = False
             raise
