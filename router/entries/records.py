@@ -87,25 +87,25 @@ class Scribe:
                 del self._binding[next(iter(self._binding))]
             self._binding[plan.id] = key
         known = admitted.asked.model in admitted.snapshot.policy.models
+        verdict = graded.verdict
+        said = None if verdict is None else self._graded(verdict)
+        score = None if verdict is None else verdict.score
         if known and not halves and not ranked.passed:
-            user, verdict = user_of(admitted), graded.verdict
+            user = user_of(admitted)
             filled = self._formed.decision(
                 shared,
                 written(key.content(plan.id, admitted.raw)),
                 order,
                 None if user is None else written(key.pseudonym(user)),
-                None if verdict is None else self._graded(verdict),
-                None if verdict is None else verdict.score,
+                said,
+                score,
             )
             return make_entry("decision", plan.id, at, filled)
         body = self._bound_to(admitted, plan.id, at, key)
         passed: dict[str, Json] = dict.fromkeys(ranked.passed, SPENT)
         rest: dict[str, Json] = {"prefill": {**halves}, "passed": passed}
         body |= {"plan": order, **{name: one for name, one in rest.items() if one}}
-        verdict = graded.verdict
-        if verdict is not None:
-            said = self._graded(verdict)
-            score = verdict.score
+        if said is not None:
             body["graded"] = said if score is None else Joined(said, {"score": score})
         return Entry("decision", plan.id, at, body, shared)
 
