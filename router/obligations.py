@@ -12,13 +12,12 @@ from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
 from typing import Final
 
-import orjson
-
 from classifiers.plain import Layered
 from classifiers.redaction import redact
 from policies.model import Policy
 from policies.obligations import AnyObligation, RecordRetention, Redact
 from router.config import ConfigError
+from router.providers.bodies import anew
 
 Body = Mapping[str, object]
 Change = Callable[[AnyObligation, Body], Body]
@@ -152,5 +151,5 @@ def apply(obligations: Iterable[AnyObligation], body: Body) -> Body:
 
 
 def encode(body: Body) -> bytes:
-    """The bytes of a changed body."""
-    return orjson.dumps(body)
+    """The bytes of a changed body. Raises RequestError as `anew` does."""
+    return anew(body)

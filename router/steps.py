@@ -208,10 +208,12 @@ class TwelveSteps:
         asked, until = self._bound_by(ranked)
         try:
             body = obligations.apply(asked, admitted.body) if asked else admitted.body
+            raw = admitted.raw if body is admitted.body else obligations.encode(body)
         except obligations.CannotRedact as error:
             message = f"the policy wants identifiers cut out of this request, but {error}"
             raise Refused(RequestError("redaction_impossible", message), ranked.filtered) from None
-        raw = admitted.raw if body is admitted.body else obligations.encode(body)
+        except RequestError as error:
+            raise Refused(error, ranked.filtered) from None
         return make_plan(record_id(admitted.arrival, turn), ranked, raw, body, until)
 
     def _bound_by(self, ranked: Ranked) -> tuple[Sequence[AnyObligation], float | None]:

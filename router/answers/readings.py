@@ -146,7 +146,10 @@ class ModelName:
         self._swaps: tuple[tuple[bytes, bytes], ...] = ()
 
     def splice(self, raw: bytes, document: Object) -> bytes | None:
-        """`raw` with the name asked for; None if it has to be written anew, by `renamed`."""
+        """`raw` with the name asked for; None if it has to be written anew, by `renamed`.
+
+        Both raise ValueError for what is nested too deeply to be written.
+        """
         served = _holder(document).get("model")
         if served is None or served == self._asked:
             return raw
@@ -160,7 +163,7 @@ class ModelName:
 
     def _learn(self, served: object) -> None:
         self._served = served
-        before, after = orjson.dumps(served), orjson.dumps(self._asked)
+        before, after = _anew(served), orjson.dumps(self._asked)
         keys = (b'"model":', b'"model": ')
         self._swaps = tuple((key + before, key + after) for key in keys)
 
@@ -169,10 +172,18 @@ class ModelName:
         holder = _holder(document)
         changed: Object = {**holder, "model": self._asked}
         if holder is document:
-            return orjson.dumps(changed)
-        return orjson.dumps(
+            return _anew(changed)
+        return _anew(
             {key: changed if value is holder else value for key, value in document.items()}
         )
+
+
+def _anew(value: object) -> bytes:
+    """A parsed value as JSON. Raises ValueError: it is nested deeper than can be written."""
+    try:
+        return orjson.dumps(value)
+    except orjson.JSONEncodeError as error:
+        raise ValueError("it is nested too deeply") from error
 
 
 def _holder(document: Object) -> Object:

@@ -35,6 +35,7 @@ from router.capacity.load import Held, InFlight
 from router.errors import RequestError
 from router.opening import OpenedStream, OpenedWhole
 from router.providers.base import Ask
+from router.providers.bodies import anew
 from router.snapshot import Snapshot
 from router.transport.messages import Fate
 from router.types import Candidacy, Plan
@@ -237,7 +238,7 @@ def keeping(ask: Ask) -> Ask:
     body |= {"stream": False, "max_tokens": 1}
     if "max_completion_tokens" in body:
         body["max_completion_tokens"] = 1
-    return replace(ask, body=body, raw=orjson.dumps(body), stream=False, transfer=KEEP)
+    return replace(ask, body=body, raw=anew(body), stream=False, transfer=KEEP)
 
 
 def transfer_in(opened: OpenedStream | OpenedWhole) -> Mapping[str, object] | None:

@@ -10,15 +10,13 @@ from __future__ import annotations
 import re
 from urllib.parse import urlsplit
 
-import orjson
-
 from regions.model import Endpoint
 from router.answers.eventstream import MEDIA_TYPE
 from router.errors import RequestError
 from router.providers.aws import base_url, label, load_signing, region_of, signed
 from router.providers.base import Ask, Decoder, Failure, Misconfigured, Target, refuse_places
 from router.providers.bedrock_failures import bedrock_failure
-from router.providers.bodies import refuse_duplicates
+from router.providers.bodies import anew, refuse_duplicates
 from router.providers.converse import Converse, Translated, Untranslatable
 from router.providers.converse_answer import EventAnswer, WholeAnswer, not_a_stream
 from router.providers.converse_ask import Wanted, lost, refused, unsupported, wanted
@@ -121,7 +119,7 @@ class Bedrock:
         operation = "converse-stream" if ask.stream else "converse"
         path = f"{urlsplit(base).path}/model/{label(endpoint.model)}/{operation}"
         origin = Origin.parse(base, target.tls)
-        data = orjson.dumps(body)
+        data = anew(body)
         url = f"{origin}{path}"
         headers = signed(
             target.credential, _SIGNED_AS, region, "POST", url, _headers(ask.stream), data, now

@@ -96,7 +96,7 @@ def splice_model(raw: bytes, parsed: Mapping[str, object], model: str) -> bytes:
 
     Where the place of the value can't be proven from the bytes (an escaped key, several
     candidates), the parsed body is written anew in its order, so that what is sent is what was
-    judged.
+    judged. Raises RequestError as `anew` does, here and below.
     """
     said = parsed.get("model")
     if said == model:
@@ -112,7 +112,20 @@ def splice_model(raw: bytes, parsed: Mapping[str, object], model: str) -> bytes:
         # One candidate: if the top-level value changed, it was the one.
         if orjson.loads(spliced).get("model") == model:
             return spliced
-    return orjson.dumps({**parsed, "model": model})
+    return anew({**parsed, "model": model})
+
+
+def anew(body: Mapping[str, object]) -> bytes:
+    """A body's JSON.
+
+    Raises:
+        RequestError: `invalid_json`; it is nested deeper than can be written, though not deeper
+            than can be read.
+    """
+    try:
+        return orjson.dumps(body)
+    except orjson.JSONEncodeError:
+        raise RequestError("invalid_json", "the body is nested too deeply") from None
 
 
 @lru_cache(256)
@@ -127,7 +140,7 @@ def with_usage_in_stream(raw: bytes, parsed: Mapping[str, object]) -> bytes:
         return raw[: brace.end()] + b'"stream_options":{"include_usage":true},' + raw[brace.end() :]
     given = parsed.get("stream_options")
     options = {**(given if isinstance(given, Mapping) else {}), "include_usage": True}
-    return orjson.dumps({**orjson.loads(raw), "stream_options": options})
+    return anew({**orjson.loads(raw), "stream_options": options})
 
 
 def with_priority(raw: bytes, parsed: Mapping[str, object], number: int) -> bytes:
@@ -143,10 +156,10 @@ def with_priority(raw: bytes, parsed: Mapping[str, object], number: int) -> byte
         return raw[: brace.end()] + b'"priority":%d,' % number + raw[brace.end() :]
     document = orjson.loads(raw)
     del document["priority"]
-    return orjson.dumps({"priority": number, **document} if number else document)
+    return anew({"priority": number, **document} if number else document)
 
 
 def with_transfer(raw: bytes, transfer: Mapping[str, object]) -> bytes:
     """`raw` with vLLM's `kv_transfer_params` being this, whatever a client left there (null)."""
     document = orjson.loads(raw)
-    return orjson.dumps({**document, "kv_transfer_params": dict(transfer)})
+    return anew({**document, "kv_transfer_params": dict(transfer)})

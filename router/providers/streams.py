@@ -39,6 +39,7 @@ def renamed_json(body: bytes, model: str) -> bytes:
 
     Raises:
         orjson.JSONDecodeError: it is not JSON.
+        orjson.JSONEncodeError: it is nested deeper than can be written.
     """
     head = _JSON_HEAD.match(body)
     if head is not None:
@@ -82,5 +83,10 @@ class JsonDecoder:
         if not isinstance(answer, dict):
             self.failure = bad_answer(200, "it is not a JSON object")
             return b""
+        try:
+            written = renamed_json(body, self._model)
+        except orjson.JSONEncodeError:
+            self.failure = bad_answer(200, "it is nested too deeply")
+            return b""
         self.answer = answer
-        return renamed_json(body, self._model)
+        return written

@@ -8,6 +8,7 @@ from policies.model import Policy, Rule
 from policies.obligations import KINDS, AnyObligation, NoStore, RecordRetention, Redact, TierRange
 from router import obligations
 from router.config import ConfigError
+from router.errors import RequestError
 from router.obligations import CannotRedact, apply, check, encode, enforced
 from tests.router.made import ATLAS
 
@@ -153,3 +154,8 @@ def test_no_store_turns_storage_off_and_leaves_the_rest() -> None:
     assert apply([Redact(), TierRange()], plain) == plain
     assert apply([TierRange()], plain) is plain
     assert encode({"a": 1}) == b'{"a":1}'
+    deep: list[object] = []
+    for _ in range(300):
+        deep = [deep]
+    with pytest.raises(RequestError, match="nested"):
+        encode({"x": deep})

@@ -279,3 +279,14 @@ def test_a_whole_answer() -> None:
     for bad in (b"", b"<html>", b"[]", b"{", b'"x"'):
         with pytest.raises(ValueError):
             read(bad)
+
+
+@pytest.mark.parametrize("served", [b'"served","model":"served"', b"[" * 300 + b"]" * 300])
+def test_what_is_nested_too_deeply_to_be_written_anew_is_no_answer(served: bytes) -> None:
+    """Its reader goes deeper than its writer: that must not be an error of the router's own."""
+    body = b'{"model":%b,"x":%b}' % (served, b"[" * 300 + b"]" * 300)
+    orjson.loads(body)
+    with pytest.raises(ValueError, match="deep"):
+        WholeReading(read_chat, ModelName("asked"))(body)
+    with pytest.raises(ValueError, match="deep"):
+        frames(b"data: " + body + b"\n\n")

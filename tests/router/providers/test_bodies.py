@@ -1,6 +1,7 @@
 """One meaning for a body, here and upstream."""
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 import orjson
@@ -13,6 +14,7 @@ from router.providers.bodies import (
     refuse_duplicates,
     splice_model,
     with_priority,
+    with_transfer,
     with_usage_in_stream,
 )
 
@@ -108,6 +110,22 @@ def test_odd_but_single(raw: bytes) -> None:
 def test_depth_ends_in_a_refusal() -> None:
     with pytest.raises(RequestError, match="nested"):
         refuse_duplicates(b"[" * 200_000 + b"]" * 200_000)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda raw, body: splice_model(raw, body, "m"),
+        with_usage_in_stream,
+        lambda raw, body: with_priority(raw, body, 0),
+        lambda raw, body: with_transfer(raw, {}),
+    ],
+)
+def test_a_body_too_deep_to_be_written_anew_is_refused(change: Callable[..., bytes]) -> None:
+    raw = b'{"mod\\u0065l":"a","stream_options":{},"priority":1,"x":%b}' % (b"[" * 300 + b"]" * 300)
+    with pytest.raises(RequestError, match="nested") as caught:
+        change(raw, orjson.loads(raw))
+    assert (caught.value.code, caught.value.status) == ("invalid_json", 400)
 
 
 @given(BODIES, INDENTS, st.none() | st.integers(-9, 9), st.integers(-1, 1))

@@ -144,6 +144,15 @@ def test_no_json_object_is_a_bad_answer(body: bytes, through: Callable[..., byte
     assert decoder.failure.kind is Kind.BAD_ANSWER
 
 
+def test_an_answer_nested_too_deeply_to_be_written_anew_is_a_bad_one(
+    through: Callable[..., bytes],
+) -> None:
+    decoder = JsonDecoder("asked")
+    assert through(decoder, b'{"x":' + b"[" * 300 + b"]" * 300 + b',"model":"tiny"}') == b""
+    assert decoder.failure is not None
+    assert decoder.failure.kind is Kind.BAD_ANSWER
+
+
 def test_usage_of_an_answer(through: Callable[..., bytes]) -> None:
     decoder = JsonDecoder("asked")
     answer: dict[str, Any] = {"usage": {"prompt_tokens": 1, "completion_tokens": 2}}
