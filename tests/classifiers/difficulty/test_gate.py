@@ -13,6 +13,9 @@ from classifiers.difficulty.scorer import Difficulty
 from classifiers.view import PromptView
 
 USUAL = "prove that every compact metric lemma implies hello please name word1 word2 word3"
+QUESTION = "What is the capital of France, and how many people live there today?"
+ASKED = {"role": "user", "content": QUESTION}
+MMLU = "mixtral-8x7b-instruct-v0.1:gpt-4-1106-preview"
 CODE = "def f(x):\n    return [y ** 2 for y in x if y % 3 == 0]\nprint(f({1, 2}))\n" * 3
 
 
@@ -106,7 +109,7 @@ STRANGE = {
 
 
 @pytest.mark.parametrize("name", STRANGE)
-@pytest.mark.parametrize("pair", ["mixtral-8x7b-instruct-v0.1:gpt-4-1106-preview", "other:pair"])
+@pytest.mark.parametrize("pair", [MMLU, "other:pair"])
 def test_the_shipped_prior_does_not_judge_what_it_never_saw(name: str, pair: str) -> None:
     text, reason = STRANGE[name]
     weak, strong = pair.split(":")
@@ -115,6 +118,24 @@ def test_the_shipped_prior_does_not_judge_what_it_never_saw(name: str, pair: str
     assert math.isfinite(score.value)
     if pair != "other:pair" and reason != "any":
         assert score.reason == reason
+
+
+@pytest.mark.parametrize(
+    ("body", "reason"),
+    [
+        (ask(QUESTION), ""),
+        ({"messages": [ASKED] * 3}, "new_turns"),
+        ({"messages": [{"role": "system", "content": "Be brief."}, ASKED]}, "new_system"),
+        (ask(QUESTION, tools=[{"type": "function"}]), "new_tools"),
+    ],
+)
+@pytest.mark.parametrize("pair", [MMLU, "other:pair"])
+def test_the_shipped_prior_judges_single_questions_only(
+    pair: str, body: Mapping[str, object], reason: str
+) -> None:
+    weak, strong = pair.split(":")
+    score = Difficulty(load(SHIPPED), weak, strong).score(PromptView.of_chat(body))
+    assert (score.abstained, score.reason) == (bool(reason), reason)
 
 
 PYTHON = (

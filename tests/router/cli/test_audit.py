@@ -19,7 +19,7 @@ async def filled(box: LogBox) -> LogBox:
 
 
 def spoil(folder: Path) -> None:
-    """Change one byte of the second line of the first segment."""
+    """Change one byte of the first line of the first segment."""
     segment = min((folder / "eu-1" / "segments").glob("*.jsonl"))
     data = bytearray(segment.read_bytes())
     at = data.index(b'"t":') + 4
@@ -51,8 +51,11 @@ def test_a_changed_byte_is_a_finding_with_its_place(domicile: Domicile, filled: 
     spoil(filled.folder)
     ran = domicile("audit", "verify", filled.folder)
     assert ran.code == 1
-    assert "finding: " in ran.out
-    assert "eu-1/segments/" in ran.out
+    [told_of] = [line for line in ran.out.splitlines() if line.startswith("finding: ")]
+    assert told_of == (
+        "finding: altered: eu-1/segments/00000000000000000000.jsonl:1 (index 0): "
+        "line 0 is not the one signed for"
+    )
     assert "FINDINGS" in ran.out
     told = domicile("audit", "verify", filled.folder, "--json")
     assert told.code == 1

@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
+import re
+
 from router.demo.play import play
+from tests.test_readme import appear_in_order, blocks
+
+
+def uncounted(lines: list[str]) -> list[str]:
+    """The lines, without how many requests went to each place."""
+    return [re.sub(r"\d+×", "×", line) for line in lines]
 
 
 async def test_everything_is_as_it_should_be() -> None:
@@ -22,3 +30,7 @@ async def test_everything_is_as_it_should_be() -> None:
     assert "403 no_endpoint_inside_boundary" in text
     assert "421 misdirected" in text
     assert text.count("audit verify: ok") == 2
+    # The README shows its first scenes. How requests are spread, a busy machine may move.
+    [shown] = [lines for lines in blocks("") if lines[0].startswith("1. ")]
+    assert appear_in_order([uncounted(shown)], uncounted(text.splitlines()))
+    assert sum("×" in line for line in shown) == 5
