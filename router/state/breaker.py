@@ -41,9 +41,11 @@ class Breaker:
         return max(0.0, self._until - self._clock())
 
     def trip(self, error: Exception) -> None:
-        """A call failed."""
-        self._breaks += 1
-        self._until = self._clock() + min(BREAK * 2 ** min(self._breaks - 1, 8), BREAK_MAX)
+        """A call failed. Of those that were under way together only the first is another in a
+        row: a moment that many requests met would else be paused for as long as an outage."""
+        if not self.is_open:
+            self._breaks += 1
+            self._until = self._clock() + min(BREAK * 2 ** min(self._breaks - 1, 8), BREAK_MAX)
         self.reason = f"redis: {type(error).__name__}; {self._meanwhile}"
 
     def mend(self) -> None:

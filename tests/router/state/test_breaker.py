@@ -23,3 +23,14 @@ def test_its_pauses_grow_and_end() -> None:
     assert breaker.reason == ""
     breaker.trip(TimeoutError())
     assert breaker.pause == BREAK
+
+
+def test_calls_that_were_under_way_together_are_one_failure() -> None:
+    now = [100.0]
+    breaker = Breaker(lambda: now[0], "alone for now")
+    for pause in (BREAK, 2 * BREAK):
+        for _ in range(20):
+            breaker.trip(TimeoutError())
+            assert breaker.pause == pause
+        now[0] += pause
+    assert not breaker.is_open
