@@ -9,6 +9,7 @@ import pty
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -220,6 +221,15 @@ def test_a_property_that_is_not_used_ends_no_load(domicile: Domicile) -> None:
     assert domicile("simulate", "run", *words).code == 0
 
 
+@pytest.fixture
+def interruptible() -> Iterator[None]:
+    """What a test starts hears Ctrl-C: a shell's background job ignores it, and so would they."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("interruptible")
 def test_a_real_ctrl_c_keeps_the_runs_that_are_done() -> None:
     """Of three runs the second has begun, as the bar at a terminal tells: the first is shown."""
     words = ("--days", "40", "--day", "60", "--rate", "3", "--replicas", "1,2,3", "--json")
