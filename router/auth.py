@@ -129,14 +129,20 @@ class KeyRing:
         """Everyone who holds a key."""
         return tuple(key.holder for key in self._keys.values())
 
-    def held(self, id_: str, now: float) -> Principal | Home:
+    def held(self, id_: str, now: float, tenant: str | None = None) -> Principal | Home:
         """Who holds the key with this id: for what no client sends again.
 
+        Args:
+            tenant: whose it was, if that is known: what one sent is not another's to send.
+
         Raises:
-            RequestError: revoked or expired.
+            RequestError: revoked or expired, or bound to another tenant by now.
         """
         for stored in self._keys.values():
-            if stored.holder.key == id_:
+            holder = stored.holder
+            if holder.key == id_:
+                if tenant is not None and getattr(holder, "tenant", tenant) != tenant:
+                    break
                 return _unexpired(stored, now)
         raise RequestError("invalid_api_key", f"api key `{id_}` is no longer in force")
 

@@ -105,7 +105,7 @@ class TwelveSteps:
             refuse_repeated(head.repeated)
             holder = authenticate(head.get, keys, now.time)
         else:
-            holder = keys.held(stored.key, now.time)
+            holder = keys.held(stored.key, now.time, stored.tenant)
         if isinstance(holder, Home):
             raise await self._misdirected(arrival, holder.key, Direction(holder.region, holder.url))
         if holder.role == "auditor":

@@ -38,10 +38,12 @@ class Purpose(StrEnum):
 class Stored:
     """Who a request belongs to that no client is waiting for: a key's id, authorised anew.
 
-    `tier`: the one tier asked for, within the policy's bounds.
+    `tenant`: whose it was; bound to another one the key says nothing of this request. `tier`: the
+    one tier asked for, within the policy's bounds.
     """
 
     key: str
+    tenant: str
     tier: Tier | None = None
 
 

@@ -202,7 +202,7 @@ class ShadowLane:
             job.surface,
             Purpose.SHADOW,
             snapshot,
-            Stored(job.key, tier),
+            Stored(job.key, job.tenant, tier),
         )
         await self._run(arrival)
         answered = exchange.answered

@@ -17,11 +17,12 @@ from router.config import ConfigError
 from router.decisions.replay import Replayer
 from router.inbound.exchange import Headers
 from router.narrowing.operating import status
+from router.settings.loading import load_snapshot
 from router.tiers.outcome_store import OutcomeStore
 from router.tiers.references import hashed
 from router.tiers.sandbox import Sandbox
 from router.types import Purpose
-from tests.cases.built import built, entries
+from tests.cases.built import built, entries, now
 from tests.cases.graded import EASY, HARD, files
 from tests.router.scripted import Reply, Scripted, answer, failure
 
@@ -92,6 +93,28 @@ async def test_consent_that_was_withdrawn_counts_when_it_is_used(tmp_path: Path)
         await world.router.lane.idle()
         assert counted(world, "withdrawn") == 1
         assert len(world.transport.sent) == 1
+
+
+async def test_what_a_tenant_sent_is_not_asked_again_as_another_s_whose_key_it_is_now(
+    tmp_path: Path,
+) -> None:
+    wide = files(grading=GRADING, tenants=CONSENT + "  world2: {grant: {process: worldwide}}\n")
+    async with built(tmp_path, same, wide) as world:
+        eager(world)
+        other = tmp_path / "other"
+        other.mkdir()
+        path = wide.write(other)
+        keys = other / "keys.yaml"
+        keys.write_text(keys.read_text().replace("tenant: eu,", "tenant: world2,"))
+        later = load_snapshot(path, wide.environment, now())
+        await later.keep(world.router.live.log)
+        await world.ask("eu", model="two", messages=[{"role": "user", "content": EASY}])
+        world.router.live.snapshot = later
+        await world.router.lane.idle()
+        assert counted(world, "unanswered") == 1
+        assert len(world.transport.sent) == 1
+    whose = [entry.body["who"] for entry in entries(tmp_path) if entry.kind == "decision"]
+    assert [one["tenant"] for one in whose if isinstance(one, dict)] == ["eu"]
 
 
 async def test_a_call_that_does_more_than_answer_is_not_repeated(tmp_path: Path) -> None:
