@@ -18,6 +18,7 @@ pays (one would only send a request to a replica without its cache).
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
@@ -146,7 +147,8 @@ class Affinity:
         self._spared = spared
         self._guess = guess
         self._bound = bound
-        self._seen: dict[bytes, tuple[_Holder, ...]] = {}
+        # Not a plain dict: its first key is found behind the places of all that were dropped.
+        self._seen: OrderedDict[bytes, tuple[_Holder, ...]] = OrderedDict()
         self._written: dict[str, float] = {}
         self._usual: dict[str, tuple[int, float]] = {}
 
@@ -230,7 +232,7 @@ class Affinity:
                 before, joined = found, _joined(found, key, mine)
             seen[block] = joined
         while len(seen) > self._bound:
-            del seen[next(iter(seen))]
+            seen.popitem(last=False)
 
     def forget(self, keep: frozenset[str]) -> None:
         """Drop replicas that are gone."""
@@ -238,7 +240,7 @@ class Affinity:
             block: tuple([holder for holder in found if holder[0] in keep])
             for block, found in self._seen.items()
         }
-        self._seen = {block: found for block, found in left.items() if found}
+        self._seen = OrderedDict((block, found) for block, found in left.items() if found)
         for key in self._written.keys() - keep:
             del self._written[key]
         for place in self._usual.keys() - {endpoint_of(key) for key in keep}:

@@ -102,7 +102,11 @@ class MemoryAnswers:
         self._window = window
         self._most = most
         self._size = size
-        self._held: OrderedDict[str, _Held] = OrderedDict()
+        self._held: dict[str, _Held] = {}
+        self._open: set[str] = set()
+        # In the order of their end, which is that in which they are forgotten; those with bytes.
+        self._ended: OrderedDict[str, None] = OrderedDict()
+        self._whole: OrderedDict[str, int] = OrderedDict()
         self._kept = 0
 
     async def begin(self, key: str, digest: str, token: str, lease: float) -> Answer | None:
@@ -111,10 +115,11 @@ class MemoryAnswers:
         known = self._held.get(key)
         if known is not None and known.until > now:
             return _known(known, digest)
-        self._sweep(now)
+        self._sweep(now, key)
         if len(self._held) >= self._most:
             raise Unavailable(f"{self._most} idempotency keys are in use")
         self._held[key] = _Held(digest, token, now + lease)
+        self._open.add(key)
         return None
 
     def keep(self, key: str, token: str, answer: Answer | None) -> None:
@@ -122,10 +127,13 @@ class MemoryAnswers:
         held = self._held.get(key)
         if held is None or held.token != token:
             return
-        held.until = self._clock() + self._window
+        held.until, held.token = self._clock() + self._window, ""
         held.spent, held.answer = answer is None, answer
-        self._held.move_to_end(key)
-        self._kept += 0 if answer is None else len(answer.body)
+        self._open.discard(key)
+        self._ended[key] = None
+        if answer is not None:
+            self._whole[key] = len(answer.body)
+            self._kept += len(answer.body)
         self._shrink()
 
     def release(self, key: str, token: str) -> None:
@@ -135,22 +143,28 @@ class MemoryAnswers:
             self._forget(key)
 
     def _shrink(self) -> None:
-        for held in self._held.values():
-            if self._kept <= self._size:
-                return
-            if held.answer is not None:
-                self._kept -= len(held.answer.body)
-                held.spent, held.answer = True, None
+        while self._kept > self._size:
+            key, size = self._whole.popitem(last=False)
+            self._kept -= size
+            held = self._held[key]
+            held.spent, held.answer = True, None
 
-    def _sweep(self, now: float) -> None:
-        """Keys of requests that ended are in the order of their end; open ones stand between."""
-        for key in [key for key, held in self._held.items() if held.until <= now]:
+    def _sweep(self, now: float, key: str) -> None:
+        """Forget whose time is over: this key, those that ended, and where there is no place left
+        those whose request never ended."""
+        if key in self._held:
             self._forget(key)
+        while self._ended and self._held[oldest := next(iter(self._ended))].until <= now:
+            self._forget(oldest)
+        if len(self._held) >= self._most:
+            for other in [one for one in self._open if self._held[one].until <= now]:
+                self._forget(other)
 
     def _forget(self, key: str) -> None:
-        held = self._held.pop(key)
-        if held.answer is not None:
-            self._kept -= len(held.answer.body)
+        del self._held[key]
+        self._open.discard(key)
+        self._ended.pop(key, None)
+        self._kept -= self._whole.pop(key, 0)
 
     async def close(self) -> None:
         """See `Answers`."""

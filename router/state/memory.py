@@ -20,6 +20,7 @@ class MemoryLedger:
         self._clock = clock
         self._share = share
         self._levels: dict[str, tuple[float, float]] = {}
+        self._most = SWEEP
         self._open: dict[str, int] = {}
 
     async def take(
@@ -93,9 +94,11 @@ class MemoryLedger:
         return refilled(known[0], now - known[1], bucket)
 
     def _sweep(self, now: float) -> None:
-        """Keys come from policy, so they are few; those of removed tenants are dropped."""
-        if len(self._levels) > SWEEP:
+        """Keys come from policy, so they are few; those of removed tenants are dropped. As many as
+        are left are looked at again once there are twice as many."""
+        if len(self._levels) > self._most:
             self._levels = {k: v for k, v in self._levels.items() if now - v[1] < 86400}
+            self._most = max(SWEEP, 2 * len(self._levels))
 
 
 def told(bucket: Bucket, level: float) -> Level:

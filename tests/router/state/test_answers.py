@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+from time import process_time
+
 import pytest
 
 from router.state.answers import (
@@ -104,3 +107,23 @@ async def test_nothing_is_kept_where_nothing_is_shared() -> None:
         await one.begin("k", "d", "t", 5)
     one.keep("k", "t", None)
     one.release("k", "t")
+
+
+async def test_a_request_costs_no_more_where_many_keys_are_kept() -> None:
+    clock = Clock()
+    one, took = store(clock, most=16_000, size=8_000), list[float]()
+    for number in range(16_000):
+        if number % 1000 == 0:
+            took.append(process_time())
+        await one.begin(str(number), "d", "t", 5)
+        one.keep(str(number), "t", made(b"x"))
+    took = [later - before for before, later in pairwise([*took, process_time()])]
+    assert min(took[-4:]) < 12 * min(took[:4])
+    began = process_time()
+    for _ in range(1000):
+        with pytest.raises(Unavailable):
+            await one.begin("one more", "d", "t", 5)
+    assert process_time() - began < 12 * min(took[:4])
+    clock.now = 60.1
+    assert await one.begin("one more", "d", "t", 5) is None
+    assert (len(one._held), one._kept) == (1, 0)

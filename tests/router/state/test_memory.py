@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from itertools import pairwise
+from time import process_time
 
 import pytest
 from hypothesis import given
@@ -126,3 +128,19 @@ async def test_a_clock_that_goes_back_gives_nothing(ledger: MemoryLedger, clock:
     clock.now = 0
     with pytest.raises(Full):
         await ledger.take([Take(TOKENS, 10)], [], "a")
+
+
+async def test_a_request_costs_no_more_where_there_are_many_tenants(clock: Clock) -> None:
+    ledger, took = MemoryLedger(clock), list[float]()
+    buckets = [Bucket("requests", f"t{number}/requests", 60, 60) for number in range(12_000)]
+    for _ in range(2):
+        for number, bucket in enumerate(buckets):
+            if number % 500 == 0:
+                took.append(process_time())
+            ledger.take_now([Take(bucket, 1)], [])
+    each = [later - before for before, later in pairwise(took)]
+    assert min(each[-8:]) < 12 * min(each[:4])
+    clock.now = 2 * 86400.0
+    for number in range(24_000):
+        ledger.take_now([Take(Bucket("requests", f"new{number}/requests", 60, 60), 1)], [])
+    assert len(ledger._levels) == 24_000, "those of removed tenants are gone"
