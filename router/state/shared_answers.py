@@ -1,7 +1,9 @@
 """Answers under idempotency keys in Redis, for several processes.
 
 One script takes a key or says what it stands for, one ends it. When Redis can't be asked nothing is
-known of a key, so the request is refused: carrying it out might be the second time.
+known of a key, so the request is refused: carrying it out might be the second time. What ended
+while it could not be asked is told as soon as it can, as spent: also to a Redis that came back
+empty.
 """
 
 from __future__ import annotations
@@ -17,6 +19,8 @@ from router.state.granted import Granting
 from router.state.shared import Scripts
 
 TIMEOUT: Final = 0.5
+AGAIN: Final = 1.0
+"""Seconds until an end that could not be written is tried again."""
 # KEYS: one. ARGV: digest, token, lease in ms. Gives {} when it is taken, else {state, answer}.
 BEGIN: Final = """
 local held = redis.call('HMGET', KEYS[1], 'd', 's', 'a')
@@ -28,9 +32,13 @@ end
 if held[1] ~= ARGV[1] then return {'differs', ''} end
 return {held[2], held[3] or ''}
 """
-# KEYS: one. ARGV: token, state (`kept`, `spent`, `gone`), answer, window in ms.
+# KEYS: one. ARGV: token, state (`kept`, `spent`, `gone`), answer, window in ms, digest: a key that
+# was forgotten before its request ended is no longer free.
 END: Final = """
-if redis.call('HGET', KEYS[1], 't') ~= ARGV[1] then return 0 end
+if redis.call('HGET', KEYS[1], 't') ~= ARGV[1] then
+  if ARGV[2] == 'gone' or redis.call('EXISTS', KEYS[1]) == 1 then return 0 end
+  redis.call('HSET', KEYS[1], 'd', ARGV[5])
+end
 if ARGV[2] == 'gone' then return redis.call('DEL', KEYS[1]) end
 redis.call('HSET', KEYS[1], 's', ARGV[2], 'a', ARGV[3])
 redis.call('HDEL', KEYS[1], 't')
@@ -44,15 +52,23 @@ class SharedAnswers:
     Args:
         window: seconds that a key counts for, after its request.
         timeout: seconds a reply may take.
+        again: seconds between two tries to write that a request ended.
     """
 
     def __init__(
-        self, redis: Scripts, window: float, prefix: str = "domicile", timeout: float = TIMEOUT
+        self,
+        redis: Scripts,
+        window: float,
+        prefix: str = "domicile",
+        timeout: float = TIMEOUT,
+        again: float = AGAIN,
     ) -> None:
         self._redis = redis
         self._window = window
         self._prefix = prefix
         self._timeout = timeout
+        self._again = again
+        self._digests: dict[str, str] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._granting = Granting[Answer | None]()
 
@@ -70,13 +86,16 @@ class SharedAnswers:
         try:
             async with asyncio.timeout(self._timeout):
                 found = await self._redis.eval(BEGIN, 1, *given)
-            return _read(found)
+            kept = _read(found)
         except (InFlight, Differs, Spent):
             raise
         except Exception as error:
             # It may have been taken all the same, for a request that will not run.
             self.release(key, token)
             raise Unavailable(f"redis: {type(error).__name__}") from error
+        if kept is None:
+            self._digests[token] = digest
+        return kept
 
     def keep(self, key: str, token: str, answer: Answer | None) -> None:
         """See `Answers`."""
@@ -92,25 +111,35 @@ class SharedAnswers:
         await self._granting.close(self._timeout)
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=self._timeout * 4)
+        for task in self._tasks:
+            task.cancel()
 
     def _key(self, key: str) -> str:
         return f"{self._prefix}:once:{{{key}}}"
 
     def _later(self, key: str, token: str, state: str, text: str) -> None:
-        window = str(int(self._window * 1000))
-        task = asyncio.get_running_loop().create_task(
-            self._ended(self._key(key), token, state, text, window)
-        )
+        given = self._key(key), token, state, text, self._digests.pop(token, "")
+        task = asyncio.get_running_loop().create_task(self._ended(*given))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _ended(self, *given: str) -> None:
-        """What can't be written leaves the key open until its lease ends: nothing runs twice."""
+    async def _ended(self, key: str, token: str, state: str, text: str, digest: str) -> None:
+        """Write that a request ended. One that ran is tried again for as long as its key counts:
+        when its lease is over it would else run twice. One that did not leaves it to the lease."""
+        until = asyncio.get_running_loop().time() + self._window
+        while not await self._wrote(key, token, state, text, str(int(self._window * 1000)), digest):
+            if state == "gone" or asyncio.get_running_loop().time() >= until:
+                return
+            state, text = "spent", ""  # not so many bytes of answers for so long
+            await asyncio.sleep(self._again)
+
+    async def _wrote(self, *given: str) -> bool:
         try:
             async with asyncio.timeout(self._timeout * 4):
                 await self._redis.eval(END, 1, *given)
-        except Exception:  # noqa: BLE001 - nobody waits; the lease ends it
-            return
+        except Exception:  # noqa: BLE001 - nobody waits for it; it is tried again, or its lease ends
+            return False
+        return True
 
 
 def _read(found: object) -> Answer | None:

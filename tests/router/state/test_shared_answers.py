@@ -130,3 +130,62 @@ async def test_a_key_that_was_taken_too_late_is_no_hostage(redis: Redis) -> None
     late.late = 0.0
     await ended(one)
     assert await one.begin("k", "d", "t2", 5) is None
+
+
+class Away:
+    """A Redis that can't be asked while it is `away`."""
+
+    def __init__(self, client: Redis) -> None:
+        self.client = client
+        self.away = False
+
+    async def eval(self, script: str, numkeys: int, *rest: str) -> object:
+        if self.away:
+            raise ConnectionError
+        return await self.client.eval(script, numkeys, *rest)
+
+
+@pytest.mark.parametrize("empty", [False, True])
+async def test_what_ended_while_redis_was_away_does_not_run_twice(
+    redis: Redis, empty: bool
+) -> None:
+    away = Away(redis)
+    one = SharedAnswers(cast("Scripts", away), 60.0, timeout=5.0, again=0.05)
+    assert await one.begin("k", "d", "t", 0.2) is None
+    away.away = True
+    one.keep("k", "t", MADE)
+    await asyncio.sleep(0.3)  # its lease is over, nobody was told
+    if empty:
+        await redis.flushdb()
+    away.away = False
+    await ended(one)
+    with pytest.raises(Spent):
+        await one.begin("k", "d", "t2", 5)
+    with pytest.raises(Differs):
+        await one.begin("k", "other", "t3", 5)
+    assert one._digests == {}
+
+
+async def test_what_comes_late_takes_nobody_s_key(redis: Redis) -> None:
+    away = Away(redis)
+    one, other = SharedAnswers(cast("Scripts", away), 60.0, again=0.05), answers(redis)
+    assert await one.begin("k", "d", "t", 0.1) is None
+    away.away = True
+    one.keep("k", "t", MADE)
+    await asyncio.sleep(0.2)
+    assert await other.begin("k", "d", "t2", 60) is None
+    away.away = False
+    await ended(one)
+    with pytest.raises(InFlight):
+        await other.begin("k", "d", "t3", 5)
+
+
+async def test_an_end_that_can_t_be_written_keeps_no_router_from_ending(redis: Redis) -> None:
+    away = Away(redis)
+    one = SharedAnswers(cast("Scripts", away), 60.0, timeout=0.05, again=5.0)
+    await one.begin("k", "d", "t", 5)
+    away.away = True
+    one.keep("k", "t", MADE)
+    await asyncio.wait_for(one.close(), 2)
+    await asyncio.sleep(0)
+    assert not [task for task in one._tasks if not task.cancelling()]
