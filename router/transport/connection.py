@@ -18,7 +18,7 @@ from router.transport.messages import (
     Headers,
     TransportError,
 )
-from router.transport.reply import Reply
+from router.transport.reply import HIGH_WATER, Reply
 
 HEAD_LIMIT = 64 * 1024
 # Below this size head and body go out in one write.
@@ -42,6 +42,7 @@ class Connection(asyncio.Protocol):
     ) -> None:
         self.idle_since = 0.0
         self.keep_alive_for = float("inf")
+        self._sock = sock
         self._readable = select.poll()
         self._readable.register(sock, select.POLLIN)
         self._on_free = on_free
@@ -159,6 +160,8 @@ class Connection(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """Settle what was under way."""
         self._lost = True
+        if exc is not None and self._reply is not None:
+            self._last_read()
         reply, self._reply = self._reply, None
         if reply is not None and not reply.done:
             if exc is None and self._head_done and self._until_close:
@@ -167,6 +170,18 @@ class Connection(asyncio.Protocol):
                 reply.fail(self._loss())
         self._on_lost(self)
         del self._parser  # it keeps this connection
+
+    def _last_read(self) -> None:
+        """Take what came before the connection broke: an endpoint that refuses a request early may
+        answer, and close on what is still being written. Under TLS nothing can be read any more."""
+        if self._transport.get_extra_info("sslcontext") is not None:
+            return
+        try:
+            data = self._sock.recv(HIGH_WATER)
+        except OSError:
+            return  # nothing came, or nothing is left of the socket
+        if data:
+            self.data_received(data)
 
     def _loss(self) -> ConnectionLost:
         nothing = not self._head_done and not self._fed
@@ -208,6 +223,10 @@ class Connection(asyncio.Protocol):
         status = self._parser.get_status_code()
         if self._fed > self._head_limit:
             self._bounded()
+        if status < 100:
+            raise GarbledAnswer(
+                "the endpoint's answer has a status that there is not", Fate.UNKNOWN
+            )
         if status < 200:
             self._headers = []
             return
@@ -230,7 +249,9 @@ class Connection(asyncio.Protocol):
             self.keep_alive_for = float(digits)
 
     def on_body(self, data: bytes) -> None:
-        """Hand bytes over."""
+        """Hand bytes over. An interim head has none: they would stand before the answer's own."""
+        if not self._head_done and not self._complete:
+            raise GarbledAnswer("the endpoint's interim answer has a body", Fate.UNKNOWN)
         if self._reply is not None and not self._complete:
             self._reply.feed(data)
 

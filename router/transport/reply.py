@@ -109,8 +109,9 @@ class Reply(Pushing):
 
     async def head(self) -> None:
         """Wait for status and headers. Raises TransportError."""
+        first_by = self.expires
         while not self.status:
-            await self._wait(self.expires)
+            await self._wait(first_by)
         self.expires = self._deadline
 
     async def chunk(self, until: float) -> bytes:

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 
 import pytest
 
+from router.transport.client import HttpTransport
 from router.transport.messages import (
     AnswerTooLarge,
     ConnectionLost,
     Fate,
     GarbledAnswer,
+    Origin,
+    OutboundRequest,
 )
 from tests.rawserver import (
     OK,
@@ -148,6 +152,8 @@ GARBAGE = {
     "bad chunk": b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\nzz\r\nok\r\n0\r\n\r\n",
     "upgrade": b"HTTP/1.1 101 Switching\r\nupgrade: x\r\nconnection: upgrade\r\n\r\n",
     "bad header": b"HTTP/1.1 200 OK\r\nx y: z\r\ncontent-length: 2\r\n\r\nok",
+    "no status": b"HTTP/1.1 000 Nothing\r\ncontent-length: 0\r\n\r\n" + OK,
+    "body before the answer": b"HTTP/1.1 103 Early\r\ncontent-length: 2\r\n\r\nxx" + OK,
 }
 
 
@@ -275,6 +281,39 @@ async def test_an_early_answer_to_a_half_written_request_is_heard() -> None:
         assert (response.status, await whole(response)) == (413, b"big")
         assert transport.counts.idle == 0
         await settled(transport, 0)
+
+
+# A process of its own: only then does it reset while this one is in the middle of a write.
+REFUSES = r"""
+import socket, struct
+listening = socket.create_server(("127.0.0.1", 0))
+print(listening.getsockname()[1], flush=True)
+while True:
+    found, _ = listening.accept()
+    found.recv(1000)
+    found.sendall(b"HTTP/1.1 413 Too Large\r\ncontent-length: 3\r\n\r\nbig")
+    found.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    found.close()
+"""
+
+
+async def test_an_early_answer_is_heard_though_the_connection_was_reset() -> None:
+    """Who closes on bytes that it did not read resets (RFC 9112, 9.6); its answer came before."""
+    out = asyncio.subprocess.PIPE
+    server = await asyncio.create_subprocess_exec(sys.executable, "-c", REFUSES, stdout=out)
+    transport = HttpTransport()
+    try:
+        assert server.stdout is not None
+        origin = Origin("http", "127.0.0.1", int(await server.stdout.readline()))
+        for size in (200_000, 1_500_000) * 15:
+            request = OutboundRequest(origin, "POST", "/", (), b"x" * size)
+            response = await transport.send(request, within(5))
+            assert (response.status, await whole(response)) == (413, b"big")
+            await settled(transport, 0)
+    finally:
+        await transport.close()
+        server.kill()
+        await server.communicate()
 
 
 async def test_a_stale_connection_is_seen_before_it_is_used() -> None:
