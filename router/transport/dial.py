@@ -85,6 +85,8 @@ def tls_context(files: TlsFiles | None) -> ssl.SSLContext:
     made = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     made.minimum_version = ssl.TLSVersion.TLSv1_2
     made.options |= ssl.OP_NO_COMPRESSION
+    # RFC 9525, 6.3: a certificate's subject proves no name; only its alternative names do.
+    made.hostname_checks_common_name = False
     made.set_alpn_protocols(["http/1.1"])
     if files is not None and files.ca is not None:
         made.load_verify_locations(cafile=files.ca)
@@ -172,7 +174,8 @@ class Dialer:
                 lambda: make(opened),
                 sock=opened,
                 ssl=secure,
-                server_hostname=origin.host if secure is not None else None,
+                # The dot that ends a full name is no part of it in TLS (RFC 6066, 3).
+                server_hostname=None if secure is None else origin.host.removesuffix("."),
             )
         except ssl.SSLError as error:
             opened.close()

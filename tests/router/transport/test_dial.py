@@ -216,11 +216,13 @@ async def test_environment_variables_change_nothing(monkeypatch: pytest.MonkeyPa
 
 @dataclass(frozen=True)
 class Papers:
-    """PEM files of one test authority, a server certificate for `eu.internal`, and a client's."""
+    """PEM files of one test authority, a server certificate for `eu.internal`, a client's, and one
+    that names `eu.internal` in its subject alone."""
 
     ca: str
     server: str
     client: str
+    nameless: str
 
 
 @pytest.fixture(scope="module")
@@ -229,17 +231,18 @@ def papers(tmp_path_factory: pytest.TempPathFactory) -> Papers:
     authority = ec.generate_private_key(ec.SECP256R1())
     root = certificate("test authority", authority, "test authority", authority.public_key())
     (folder / "ca.pem").write_bytes(pem(root))
-    for name in ("eu.internal", "client.internal"):
+    for name, file in (("eu.internal",) * 2, ("client.internal",) * 2, ("eu.internal", "nameless")):
         key = ec.generate_private_key(ec.SECP256R1())
-        made = certificate("test authority", authority, name, key.public_key())
+        names = () if file == "nameless" else (name,)
+        made = certificate("test authority", authority, name, key.public_key(), names)
         secret = key.private_bytes(
             serialization.Encoding.PEM,
             serialization.PrivateFormat.PKCS8,
             serialization.NoEncryption(),
         )
-        (folder / f"{name}.pem").write_bytes(secret + pem(made))
+        (folder / f"{file}.pem").write_bytes(secret + pem(made))
     server, client = folder / "eu.internal.pem", folder / "client.internal.pem"
-    return Papers(str(folder / "ca.pem"), str(server), str(client))
+    return Papers(str(folder / "ca.pem"), str(server), str(client), str(folder / "nameless.pem"))
 
 
 def pem(made: x509.Certificate) -> bytes:
@@ -247,13 +250,17 @@ def pem(made: x509.Certificate) -> bytes:
 
 
 def certificate(
-    issuer: str, key: ec.EllipticCurvePrivateKey, subject: str, public: ec.EllipticCurvePublicKey
+    issuer: str,
+    key: ec.EllipticCurvePrivateKey,
+    subject: str,
+    public: ec.EllipticCurvePublicKey,
+    names: tuple[str, ...] = (),
 ) -> x509.Certificate:
     def named(name: str) -> x509.Name:
         return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
 
     today = datetime.now(UTC)
-    return (
+    made = (
         x509.CertificateBuilder()
         .issuer_name(named(issuer))
         .subject_name(named(subject))
@@ -261,15 +268,19 @@ def certificate(
         .serial_number(x509.random_serial_number())
         .not_valid_before(today - timedelta(days=1))
         .not_valid_after(today + timedelta(days=1))
-        .add_extension(x509.SubjectAlternativeName([x509.DNSName(subject)]), critical=False)
         .add_extension(x509.BasicConstraints(ca=issuer == subject, path_length=None), critical=True)
-        .sign(key, hashes.SHA256())
     )
+    if names:
+        found = x509.SubjectAlternativeName([x509.DNSName(name) for name in names])
+        made = made.add_extension(found, critical=False)
+    return made.sign(key, hashes.SHA256())
 
 
-def server_side(papers: Papers, *, asks: bool = False, old: bool = False) -> ssl.SSLContext:
+def server_side(
+    papers: Papers, *, asks: bool = False, old: bool = False, nameless: bool = False
+) -> ssl.SSLContext:
     made = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    made.load_cert_chain(papers.server)
+    made.load_cert_chain(papers.nameless if nameless else papers.server)
     if asks:
         made.verify_mode = ssl.CERT_REQUIRED
         made.load_verify_locations(papers.ca)
@@ -306,12 +317,22 @@ async def test_tls_with_the_endpoint_s_own_authority(papers: Papers) -> None:
     assert await over_tls(server_side(papers), files, count=3) == (b"2", 1)
 
 
-@pytest.mark.parametrize("case", ["unknown authority", "other name", "old version"])
+async def test_the_dot_that_ends_a_full_name_is_no_part_of_it_in_tls(papers: Papers) -> None:
+    asked: list[str | None] = []
+    tls = server_side(papers)
+    tls.sni_callback = lambda _object, name, _context: asked.append(name)
+    files = TlsFiles(ca=papers.ca)
+    assert await over_tls(tls, files, "eu.internal.") == (b"0", 1)
+    assert asked == ["eu.internal"]
+
+
+@pytest.mark.parametrize("case", ["unknown authority", "other name", "old version", "no name"])
 async def test_tls_that_proves_nothing_is_refused(papers: Papers, case: str) -> None:
     files = None if case == "unknown authority" else TlsFiles(ca=papers.ca)
     host = "us.internal" if case == "other name" else "eu.internal"
+    tls = server_side(papers, old=case == "old version", nameless=case == "no name")
     with pytest.raises(ConnectFailed) as caught:
-        await over_tls(server_side(papers, old=case == "old version"), files, host)
+        await over_tls(tls, files, host)
     assert (caught.value.reason, caught.value.fate) == ("tls", Fate.NOT_SENT)
 
 
