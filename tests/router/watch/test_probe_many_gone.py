@@ -11,7 +11,13 @@ import pytest
 from regions.health import Sign, Standing
 from router.attempts.silence import Patience
 from router.config import WatchSection
-from router.transport.messages import NoRoomHere, OutboundRequest, OutboundResponse, Timeouts
+from router.transport.messages import (
+    ConnectFailed,
+    NoRoomHere,
+    OutboundRequest,
+    OutboundResponse,
+    Timeouts,
+)
 from router.watch.probe import AT_ONCE, HEALTH_TIME, IN_TURN, Prober
 from router.watch.scrape import Scraper
 from router.watch.start import fleet_loops
@@ -30,7 +36,7 @@ class Dialled(ScriptedTransport):
     def __init__(self) -> None:
         super().__init__(lambda host, number: answer())
         self.back: set[str] = set()
-        self.says: Reply | NoRoomHere | None = None
+        self.says: Reply | NoRoomHere | ConnectFailed | None = None
         self.under_way: Counter[str] = Counter()
         self.most: Counter[str] = Counter()
         self.asked: Counter[str] = Counter()
@@ -112,6 +118,31 @@ async def test_no_canary_and_no_scrape_goes_to_who_is_gone(tmp_path: Path) -> No
         transport.taken("/metrics")
         await one.scraper.look()
         assert transport.taken("/metrics") == len(OTHERS)
+
+
+@pytest.mark.parametrize("count", [1, MANY])
+async def test_a_mark_outlasts_looks_that_silent_replicas_make_long(
+    tmp_path: Path, count: int
+) -> None:
+    async with built(tmp_path, lambda host, number: answer()) as world:
+        one, transport = many(world, count)
+        transport.says = ConnectFailed("no answer", "timeout")
+        live, since = one.live, 0.0
+
+        def silent() -> float:
+            return loop.time() + since
+
+        loop = asyncio.get_running_loop()
+        live.loop_time = silent
+        turns = -(-count // IN_TURN)
+        for _ in range(3 + turns):
+            looks = asyncio.create_task(one.look())
+            await asyncio.sleep(0)
+            since += HEALTH_TIME  # what asking those that say nothing takes
+            await looks
+            since += 1.1  # and a period until the next look, give or take a tenth
+        later = HEALTH_TIME - 0.01  # then whoever is asked next has said nothing again
+        assert standings(one, later) == {Standing.MARKED: count}
 
 
 async def test_a_lost_region_is_asked_every_period(tmp_path: Path) -> None:
