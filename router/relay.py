@@ -259,17 +259,27 @@ def _record(opened: OpenedStream, tally: _Tally, failure: str | None, gone: bool
     )
 
 
-async def deliver(exchange: Exchange, opened: OpenedWhole, headers: Lines) -> Relayed:
-    """Pass a whole answer on; content-length is added to `headers`."""
+async def deliver(
+    exchange: Exchange, opened: OpenedWhole, headers: Lines, deadline: float
+) -> Relayed:
+    """Pass a whole answer on, by `deadline` (loop time); content-length is added to `headers`."""
     frame = opened.frame
     body = frame.data
-    if isinstance(exchange, Prompt):
-        if not exchange.answer(opened.status, headers, body):
-            await exchange.drained()
-    else:
-        sized = [*headers.pairs(), (b"content-length", b"%d" % len(body))]
-        await exchange.start(opened.status, sized)
-        await exchange.end(body)
+    failure = None
+    try:
+        if isinstance(exchange, Prompt):
+            if not exchange.answer(opened.status, headers, body):
+                async with asyncio.timeout_at(deadline + _GRACE):
+                    await exchange.drained()
+        else:
+            sized = [*headers.pairs(), (b"content-length", b"%d" % len(body))]
+            async with asyncio.timeout_at(deadline + _GRACE):
+                await exchange.start(opened.status, sized)
+                await exchange.end(body)
+    except TimeoutError:
+        failure = "client_stalled"
     gone = exchange.gone
-    ended = frame.finish > 0
-    return Relayed(not gone, gone, None, None, len(body), 1, 0, ended, frame.usage)
+    whole, ended = failure is None and not gone, frame.finish > 0
+    return Relayed(
+        whole, gone, None if gone else failure, None, len(body), 1, 0, ended, frame.usage
+    )

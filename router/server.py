@@ -34,8 +34,11 @@ YOUNG = 20_000
 """Objects made beyond those gone, between looks for cycles."""
 
 
-KEEPALIVE: Final = (("TCP_KEEPIDLE", 60), ("TCP_KEEPINTVL", 10), ("TCP_KEEPCNT", 3))
-"""Seconds of silence before a client is asked for a sign of life, between asking, and how often."""
+KEEPALIVE: Final = (
+    ("TCP_KEEPIDLE", 60), ("TCP_KEEPINTVL", 10), ("TCP_KEEPCNT", 3), ("TCP_USER_TIMEOUT", 90_000),
+)  # fmt: skip
+"""Seconds of silence before a client is asked for a sign of life, between asking, and how often;
+milliseconds in which it takes nothing of what is there for it, until it is cut off."""
 
 
 def bind(address: tuple[str, int], what: str, shared: bool = False) -> socket.socket:

@@ -275,7 +275,7 @@ class TwelveSteps:
         if isinstance(dispatched.opened, OpenedStream):
             how = await self._streamed(dispatched, dispatched.opened, exchange, headers)
         else:
-            how = await deliver(exchange, dispatched.opened, headers)
+            how = await deliver(exchange, dispatched.opened, headers, arrival.deadline)
         return how if bound is None else replace(how, answer=bound.digest())
 
     async def _streamed(

@@ -27,7 +27,7 @@ class DirectExchange(Prompt):
 
     __slots__ = (
         "_callback", "_chunked", "_door", "_expects", "_parts", "_route", "_size",
-        "_waiter", "gone", "head", "keep_alive", "more_body", "old", "response_complete",
+        "_stuck", "_waiter", "gone", "head", "keep_alive", "more_body", "old", "response_complete",
         "response_started",
     )  # fmt: skip
 
@@ -46,6 +46,7 @@ class DirectExchange(Prompt):
         self._size = 0
         self._chunked = False
         self._expects = expects
+        self._stuck = False
         self._waiter: asyncio.Future[None] | None = None
         self._callback: Callable[[], None] | None = None
 
@@ -94,7 +95,9 @@ class DirectExchange(Prompt):
         door = self._door
         try:
             await self._route(self, self.head.method)
-            if not self.response_complete and not self.gone:
+            if self._stuck:
+                door.transport.abort()  # waited for long enough: it may never take it
+            elif not self.response_complete and not self.gone:
                 door.transport.close()
         except BaseException:
             door.transport.close()
@@ -199,7 +202,7 @@ class DirectExchange(Prompt):
     async def write(self, data: bytes) -> None:
         """See `Exchange`."""
         if not self.put(data):
-            await self._door.flow.drain()
+            await self.drained()
 
     def put(self, data: bytes) -> bool:
         """See `Prompt`."""
@@ -215,7 +218,9 @@ class DirectExchange(Prompt):
     async def drained(self) -> None:
         """See `Prompt`."""
         if self._door.flow.write_paused:
+            self._stuck = True
             await self._door.flow.drain()
+            self._stuck = False
 
     async def end(self, data: bytes = b"") -> None:
         """See `Exchange`."""

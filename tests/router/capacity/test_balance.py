@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -69,6 +70,20 @@ async def test_a_place_is_kept_from_rank_to_dispatch_only_once(tmp_path: Path) -
         world.transport._script = script
         await world.ask()
         assert held == [1]
+
+
+async def test_of_a_rack_that_fails_the_next_attempts_go_anywhere(tmp_path: Path) -> None:
+    """Not to whoever stands first in the files: of a third that is down it may be another."""
+    async with scripted(tmp_path, well) as world:
+        keys = crowd(world, "fra1", 90)
+        balance = world.router.live.balance
+        found = Counter[str]()
+        for _ in range(400):
+            asked = balance.in_turn(world.router.live.snapshot, "fra1", "fra1/0")
+            assert next(asked) == "fra1/0"
+            found[next(asked)] += 1
+        assert len(found) > 60
+        assert sum(found[key] for key in keys[:30]) < 200
 
 
 async def test_what_others_sent_counts(tmp_path: Path) -> None:
