@@ -16,8 +16,8 @@ MAX_DEPTH: Final = 6
 _SAMPLE: Final = 256
 
 _TEXT_TYPES: Final = frozenset({"text", "input_text", "output_text", "refusal", "summary_text"})
-_IMAGE_TYPES: Final = frozenset({"image_url", "input_image", "image"})
-_MEDIA_TYPES: Final = frozenset(
+IMAGE_TYPES: Final = frozenset({"image_url", "input_image", "image"})
+MEDIA_TYPES: Final = frozenset(
     {"input_audio", "audio", "file", "input_file", "document", "video_url", "container_upload"}
 )
 _CALL_TYPES: Final = frozenset({"tool_use", "function_call", "custom_tool_call"})
@@ -306,9 +306,9 @@ class _Walk:
         kind = item.get("type")
         if not isinstance(kind, str):
             self.unknown += 1
-        elif kind in _IMAGE_TYPES:
+        elif kind in IMAGE_TYPES:
             self.images += 1
-        elif kind in _MEDIA_TYPES:
+        elif kind in MEDIA_TYPES:
             self.media += 1
         elif kind in _RESULT_TYPES:
             self.content("tool", item.get("content", item.get("output")), depth)

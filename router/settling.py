@@ -8,11 +8,12 @@ from router import prices
 from router.dispatch import Dispatched
 from router.errors import RequestError
 from router.frozen import frozen, maker
+from router.opening import OpenedStream
 from router.providers.bedrock_failures import EXCEPTIONS
 from router.providers.failures import OPENAI_CODES
 from router.relay import Relayed
 from router.types import Attempt, Candidacy, Plan
-from router.usage import estimate, read
+from router.usage import Usage, estimate, prompt_bytes, read, streamed_bytes
 
 
 @frozen
@@ -60,14 +61,14 @@ def end(
     millis = round((now - plan.arrival.began) * 1000)
     if dispatched is None:
         return Ended(_status(how), tuple(tried), None, None, None, False, None, millis)
-    candidacy, usage, sent = dispatched.candidacy, None, 0
+    candidacy, usage = dispatched.candidacy, None
     broke, code, answer = "", "", b""
     if isinstance(how, Relayed):
-        usage, sent, answer = read(how.usage), how.sent, how.answer
+        usage, answer = read(how.usage), how.answer
         if how.failure is not None:
             broke, code = how.failure, _code(how)
     # Told by the provider, else estimated from bytes and marked so.
-    usage = usage or estimate(len(plan.raw), sent)
+    usage = usage or _estimated(plan, dispatched, how)
     price = prices.cost(candidacy.endpoint.price, usage)
     micro = None if price is None else round(price * 1_000_000)
     used = usage.input, usage.output
@@ -75,6 +76,15 @@ def end(
         _status(how), tuple(tried), candidacy, None, used, usage.estimated, micro, millis, broke,
         code, answer,
     )  # fmt: skip
+
+
+def _estimated(plan: Plan, dispatched: Dispatched, how: Relayed | RequestError | str) -> Usage:
+    """From what went in and came out: text alone, neither media nor what events are made of."""
+    sent, opened = how.sent if isinstance(how, Relayed) else 0, dispatched.opened
+    if isinstance(how, Relayed) and isinstance(opened, OpenedStream):
+        first = next((one.data for one in opened.held if one.content), b"")
+        sent = streamed_bytes(first, sent, how.events)
+    return estimate(prompt_bytes(plan.raw, plan.body), sent)
 
 
 def _code(how: Relayed) -> str:

@@ -143,7 +143,7 @@ class TwelveSteps:
             call = examine(arrival.surface.name, body, asked.texts is not None)
             priority = priority_of(authenticated, body)
             if lease.reservation is not None:
-                await lease.reservation.tokens(estimate(raw, asked.output_tokens))
+                await lease.reservation.tokens(estimate(raw, body, asked.output_tokens))
         except BaseException:
             lease.close()
             raise

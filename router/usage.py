@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from typing import Final
 
+import orjson
+
+from classifiers.view import IMAGE_TYPES, MEDIA_TYPES
 from router.frozen import frozen, maker
 
 _BYTES_PER_TOKEN = 4
+MEDIUM: Final = 4096
+"""Bytes that a picture, a recording or a file counts for at most: as text in base64 it would be
+hundreds of thousands of tokens, and a server makes about a thousand of it."""
+_MEDIA: Final = IMAGE_TYPES | MEDIA_TYPES
 _MOST = 1 << 32  # no call has more: the log, which holds numbers below 2^53, must take its outcome
 
 
@@ -59,7 +67,8 @@ def read(usage: object) -> Usage | None:
         return None
     taken, given = usage.get("prompt_tokens"), usage.get("completion_tokens")
     if type(taken) is type(given) is int and 0 <= taken <= _MOST and 0 <= given <= _MOST:
-        return _usage(taken, given, _cached(usage))  # as nearly all engines tell it
+        # As nearly all engines tell it. No prompt has no tokens: some that don't count write 0.
+        return _usage(taken, given, _cached(usage)) if taken or given else None
     taken = _count(usage, "prompt_tokens", "input_tokens")
     given = _count(usage, "completion_tokens", "output_tokens")
     if taken is None and given is None:
@@ -101,6 +110,49 @@ def in_answer(answer: object) -> Usage | None:
         if isinstance(holder, Mapping) and (found := read(holder.get("usage"))) is not None:
             return found
     return None
+
+
+def prompt_bytes(raw: bytes, body: Mapping[str, object]) -> int:
+    """Bytes of a request, of which each medium in it counts for `MEDIUM` at most."""
+    if len(raw) <= MEDIUM or b"data" not in raw:
+        return len(raw)
+    return len(raw) - sum(max(0, size - MEDIUM) for size in _media(body))
+
+
+def _media(body: Mapping[str, object]) -> Iterator[int]:
+    """The size of each part of a dialogue that holds no text."""
+    messages = body.get("messages")
+    for message in messages if isinstance(messages, list) else ():
+        content = message.get("content") if isinstance(message, dict) else None
+        for part in content if isinstance(content, list) else ():
+            if isinstance(part, dict) and part.get("type") in _MEDIA:
+                yield _texts(part)
+
+
+def _texts(holder: Mapping[str, object]) -> int:
+    """Characters of the texts in an object and in those right within it."""
+    size = 0
+    for value in holder.values():
+        inside = value.values() if isinstance(value, dict) else (value,)
+        size += sum([len(one) for one in inside if isinstance(one, str)])
+    return size
+
+
+def streamed_bytes(first: bytes, sent: int, events: int) -> int:
+    """Bytes of text in a stream whose events are like the `first` with content in it.
+
+    Most of an event is what holds the text. Each counts for one token at least.
+    """
+    try:
+        chunk: object = orjson.loads(first.partition(b"data:")[2])
+    except orjson.JSONDecodeError:
+        return sent
+    choices = chunk.get("choices") if isinstance(chunk, dict) else None
+    delta = choices[0].get("delta") if isinstance(choices, list) and choices else None
+    if not isinstance(delta, dict):
+        return sent
+    text = sum([len(one.encode()) for one in delta.values() if isinstance(one, str)])
+    return max(sent - events * (len(first) - text), events * _BYTES_PER_TOKEN)
 
 
 def estimate(input_bytes: int, output_bytes: int) -> Usage:

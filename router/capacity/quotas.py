@@ -14,8 +14,11 @@ from policies.model import Rate, Tenant
 from router.config import Config
 from router.errors import RequestError
 from router.state.ledger import Bucket, Full, Ledger, Level, Seats, Take
+from router.usage import prompt_bytes
 
 BYTES_PER_TOKEN: Final = 4
+_ANSWERS: Final = 128
+"""Answers to one request (`n`), at most: what endpoints allow."""
 
 
 class Quotas:
@@ -85,12 +88,15 @@ class Reservation:
         self.levels = levels
 
     async def tokens(self, estimate: int) -> None:
-        """Reserve the tokens that the request may cost.
+        """Reserve the tokens that the request may cost, the whole limit at most: what asks for
+        more waits until nothing else is open, and must not keep others out for longer.
 
         Raises:
             RequestError: 429; the caller closes the reservation.
         """
-        for take in _takes(self._tenant, "tokens", self._tenant.limits.tokens, max(1, estimate)):
+        rate = self._tenant.limits.tokens
+        amount = max(1, estimate if rate is None else min(estimate, rate.amount))
+        for take in _takes(self._tenant, "tokens", rate, amount):
             self.levels += await _taken(self._ledger, (take,), (), self.lease)
             self._tokens = take
 
@@ -153,9 +159,12 @@ def exactness(config: Config, workers: int) -> str:
     )
 
 
-def estimate(raw: bytes, output_tokens: int) -> int:
-    """Tokens to reserve: the body's bytes at four a token, and the expected output."""
-    return len(raw) // BYTES_PER_TOKEN + output_tokens
+def estimate(raw: bytes, body: Mapping[str, object], output_tokens: int) -> int:
+    """Tokens to reserve: the body's bytes at four a token, and the expected output of each of
+    the answers asked for."""
+    count = body.get("n")
+    answers = min(max(count, 1), _ANSWERS) if type(count) is int else 1
+    return prompt_bytes(raw, body) // BYTES_PER_TOKEN + output_tokens * answers
 
 
 def limited(tenant: Tenant) -> bool:
