@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import math
+import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import cast
+from urllib.parse import urlsplit
 
 from router.config import Config, ConfigError, StateSection
 from router.settings.secrets import resolve
@@ -26,6 +28,7 @@ client's own pool would refuse them, which looks like a Redis that is gone, and 
 as were ever needed at once."""
 # Every call has a time of ours. With one of the client's own, `asyncio.wait_for` of Python 3.11 is
 # around each write, and takes a cancellation for nothing that comes as the write ends.
+_DATABASE = re.compile(r"/?[0-9]*")
 CLUSTER = "redis+cluster://"
 """Scheme of a cluster's URL: any of its nodes."""
 
@@ -134,6 +137,9 @@ def ready(client: Scripts) -> Ready:
             # One that is away keeps nobody from the others.
             await asyncio.gather(*asked, return_exceptions=True)
         else:
+            # A call failed on one of them: that server may have become another's replica, which
+            # takes no writes, while the name leads to the one that does by now.
+            await known.connection_pool.disconnect(inuse_connections=False)
             await known.ping()
 
     return Ready(client, connect)
@@ -146,6 +152,8 @@ def _client(url: str) -> Scripts:
         node = url.replace(CLUSTER, "redis://", 1)
         cluster = RedisCluster.from_url(node, socket_connect_timeout=CONNECT, socket_timeout=None)
         return cast("Scripts", cluster)
+    if not _DATABASE.fullmatch(urlsplit(url).path) and not url.startswith("unix:"):
+        raise ValueError("a path that names no database")  # the client would take the first
     # redis-py types its commands for both kinds of client at once; see `Scripts`.
     pool = BlockingConnectionPool.from_url(
         url,
