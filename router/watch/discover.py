@@ -251,8 +251,10 @@ def looked_up(endpoints: Iterable[Endpoint]) -> Iterator[Endpoint]:
 def slices(body: bytes) -> Iterator[str]:
     """The URLs of the ready endpoints in a list of EndpointSlices.
 
-    The port named `http` is taken, else the first. An endpoint that doesn't say whether it is
-    ready is, as the API defines; one that terminates is not.
+    The port named `http` is taken, else the first of TCP. An endpoint that doesn't say whether it
+    is ready is, as the API defines; one that terminates is not, though a service may publish what
+    isn't ready. Of its addresses the API gives a meaning to the first alone. A pod with IPv4 and
+    IPv6, which stands in a slice of each, is one replica.
 
     Raises:
         NotFound: no such list.
@@ -264,13 +266,15 @@ def slices(body: bytes) -> Iterator[str]:
     items = document.get("items") if isinstance(document, dict) else None
     if not isinstance(items, list):
         raise NotFound("the API server's answer is no list of EndpointSlices")
-    for item in items:
+    found: dict[object, str] = {}
+    for item in sorted(items, key=_family):
         port = _port(_listed(item, "ports"))
-        if port is None:
-            continue
         for endpoint in _listed(item, "endpoints"):
-            if _ready(endpoint):
-                yield from (_url(str(one), port) for one in _listed(endpoint, "addresses"))
+            addresses = _listed(endpoint, "addresses")
+            if port is not None and addresses and _ready(endpoint):
+                url = _url(str(addresses[0]), port)
+                found.setdefault(_pod(endpoint, port) or url, url)
+    yield from found.values()
 
 
 def _listed(item: object, name: str) -> list[object]:
@@ -278,15 +282,29 @@ def _listed(item: object, name: str) -> list[object]:
     return found if isinstance(found, list) else []
 
 
+def _family(item: object) -> str:
+    return str(item.get("addressType")) if isinstance(item, dict) else ""
+
+
+def _pod(endpoint: object, port: int) -> tuple[str, int] | None:
+    """Whose port it is, where that is told."""
+    target = endpoint.get("targetRef") if isinstance(endpoint, dict) else None
+    uid = target.get("uid") if isinstance(target, dict) else None
+    return (uid, port) if isinstance(uid, str) and uid else None
+
+
 def _port(ports: Sequence[object]) -> int | None:
     known = [one for one in ports if isinstance(one, dict) and isinstance(one.get("port"), int)]
+    known = [one for one in known if one.get("protocol", "TCP") == "TCP"]
     named = [one for one in known if one.get("name") == "http"]
     return next((int(one["port"]) for one in [*named, *known]), None)
 
 
 def _ready(endpoint: object) -> bool:
     conditions = endpoint.get("conditions") if isinstance(endpoint, dict) else None
-    return not isinstance(conditions, dict) or conditions.get("ready") is not False
+    if not isinstance(conditions, dict):
+        return True
+    return conditions.get("ready") is not False and conditions.get("terminating") is not True
 
 
 def _is_label(name: str) -> bool:

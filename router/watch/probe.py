@@ -38,13 +38,15 @@ from regions.fleet import Reading
 from regions.footprints.base import PLAIN_CALL, footprint
 from regions.health import Sign, Standing
 from regions.model import Endpoint
+from router.answers.frames import StreamError
 from router.attempts.silence import Silence
 from router.audit.entry import Entry, Json, microseconds
 from router.audit.errors import AuditError
 from router.live import Live
 from router.providers.base import Ask
-from router.providers.failures import AUTH
+from router.providers.failures import AUTH, parsed
 from router.transport.messages import (
+    AnswerTimeout,
     AttemptFailed,
     ConnectFailed,
     NoRoomHere,
@@ -86,6 +88,8 @@ class Verdict(StrEnum):
     UNASKED = "unasked"
     """This router could not ask: that says nothing."""
     BUSY = "busy"
+    LATE = "late"
+    """Nothing came in time. Told as one of the others, by what else is known."""
     AUTH = "auth"
     DOWN = "down"
     GONE = "gone"
@@ -156,10 +160,18 @@ class Prober:
     async def _health(self, replica: Replica) -> None:
         request = OutboundRequest(replica.origin, "GET", "/health", ())
         async with self._turns:
+            began = self.live.loop_time()
             verdict = await self._sent(request, HEALTH_TIME)
         if verdict is Verdict.ALIVE:
             verdict = Verdict.REACHABLE  # the server; its engine may stand still
+        elif verdict is Verdict.LATE:
+            verdict = Verdict.BUSY if self._works(replica.key, began) else Verdict.DOWN
         self._learn(replica, verdict, "health")
+
+    def _works(self, key: str, began: float) -> bool:
+        """Whether an engine was heard of since its server was asked: long prompts can keep that
+        from saying anything in time."""
+        return max(self._silence.heard(key), self.live.readings.moved(key)) >= began
 
     def _learn(self, replica: Replica, verdict: Verdict, kind: str) -> None:
         """Mark what failed, twice in a row unless it is certain; tell why."""
@@ -205,13 +217,18 @@ class Prober:
         now = self.live.loop_time()
         try:
             response = await self.transport.send(request, Timeouts(now + seconds, seconds, seconds))
-            await read_body(response, LARGEST, now + seconds)
+            body = await read_body(response, LARGEST, now + seconds)
         except ConnectFailed as error:
             return Verdict.GONE if error.reason == "refused" else Verdict.DOWN, ()
         except AttemptFailed as error:
             ours = isinstance(error, NoRoomHere) or error.code == "aborted"
-            return Verdict.UNASKED if ours else Verdict.DOWN, ()
-        return by_status(response.status), response.headers
+            late = Verdict.LATE if isinstance(error, AnswerTimeout) else Verdict.DOWN
+            return Verdict.UNASKED if ours else late, ()
+        status = response.status
+        told = parsed(body).get("error") if status == 200 and request.method == "POST" else None
+        if told:  # some servers tell an error so
+            status = StreamError.read(told).status
+        return by_status(status), response.headers
 
     # ----------------------------------------------------------------------------------
 
@@ -295,6 +312,7 @@ class Prober:
             return Verdict.UNKNOWN
         began = live.stamp()
         verdict, headers = await self._answered(request, seconds)
+        verdict = Verdict.DOWN if verdict is Verdict.LATE else verdict
         if not endpoint.self_operated:
             self._record(endpoint, provider.call_id(headers), verdict, began)
         return verdict
