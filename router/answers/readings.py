@@ -46,7 +46,7 @@ def _usage(document: Object) -> Object | None:
 
 def read_chat(document: Object) -> Reading:
     """Chat completions and completions, chunks and whole answers."""
-    if document.get("error") is not None:
+    if document.get("error"):  # some servers write an empty one beside a good answer
         return Reading(error=StreamError.read(document["error"]))
     if document.get("object") == "error":
         return Reading(error=StreamError.read(document))

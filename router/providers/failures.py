@@ -19,9 +19,11 @@ from router.providers.base import Failure, Kind
 from router.transport.messages import Headers, header
 
 # Every provider stands behind the same networks: 520-527 and 530 are a CDN's, 529 is overload.
-# 425 and 408 say "again", 424 is an engine's own failure. Above 499 it is never the client.
-LOAD = frozenset({425, 429, 529})
-ILL = frozenset({408, 424})
+# 425 and 408 say "again", as 409, 423 and 449 do of a request that stores nothing; 424 is an
+# engine's own failure, 499 a proxy's that lost the engine behind it. Above 499 it is never the
+# client.
+LOAD = frozenset({409, 423, 425, 429, 449, 529})
+ILL = frozenset({408, 424, 499})
 AUTH = frozenset({401, 402, 403, 407})
 MISSING = frozenset({404, 405, 410, 501})
 

@@ -75,6 +75,9 @@ class OpenAiCompatible:
                 Origin.parse(url)
             except ValueError as error:
                 raise Misconfigured(f"endpoint `{endpoint.name}`: {error}") from None
+            if _asks_twice(url):
+                told = "its url ends in a path that is added to it; leave that out"
+                raise Misconfigured(f"endpoint `{endpoint.name}`: {told}")
 
     def encode(self, ask: Ask, endpoint: Endpoint, target: Target, now: float) -> OutboundRequest:
         """See `Provider`: the client's bytes, with the endpoint's model in them."""
@@ -182,6 +185,11 @@ def path_of(url: str, surface: str) -> str:
     if surface not in _PATHS:
         raise RequestError("capability_not_available", f"`{surface}` can't be asked for here")
     return _below(url, _PATHS[surface])
+
+
+def _asks_twice(url: str) -> bool:
+    """Whether a URL holds what `path_of` adds, as URLs do that were copied from a client's call."""
+    return urlsplit(url).path.rstrip("/").endswith(tuple(_PATHS.values()))
 
 
 def _below(url: str, path: str) -> str:

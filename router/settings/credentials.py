@@ -40,7 +40,13 @@ def _parsed(endpoint: str, text: str) -> Credential:
         return _keys(endpoint, _json(endpoint, text))
     if text.startswith("["):
         return _keys(endpoint, _ini(endpoint, text))
-    return _made(endpoint, lambda: Bearer(text.strip()))
+    token = text.strip()
+    if len(token) > 1 and token[0] == token[-1] and token[0] in "\"'`":
+        raise ConfigError(
+            f"endpoint `{endpoint}`: its credential stands in quotes, which would be sent; what "
+            "reads an environment file may keep them: take them out"
+        )
+    return _made(endpoint, lambda: Bearer(token))
 
 
 def _json(endpoint: str, text: str) -> Mapping[str, str]:

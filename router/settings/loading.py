@@ -233,7 +233,8 @@ def _replicas(
     try:
         provider.check(endpoint)
     except Misconfigured as error:
-        raise ConfigError(f"endpoint `{endpoint.name}`: {error}") from None
+        named = f"endpoint `{endpoint.name}`: "
+        raise ConfigError(named + str(error).removeprefix(named)) from None
     secret = credential(endpoint.name, endpoint.credentials, environment, base)
     if endpoint.self_operated and not urls:
         return {}  # found by discovery, once it has looked
