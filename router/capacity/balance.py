@@ -376,16 +376,21 @@ class Balance:
         return -log(1.0 - self.random() * _BELOW) / self._apart.get(key, _ALIKE)[1]
 
     def in_turn(self, snapshot: Snapshot, endpoint: str, first: str | None) -> Iterator[str]:
-        """An endpoint's replicas as they are to be asked, the reserved one first if it is well."""
+        """An endpoint's replicas as they are to be asked, the reserved one first if it is well.
+
+        Among equals a lot decides: of a rack that fails, whoever stands first in the files would
+        else get the second attempt of every request that failed at another of it.
+        """
         now, replicas = self.loop_time(), snapshot.targets[endpoint]
         if first and first in replicas and self.health.standing(first, now) <= Standing.TRIAL:
             yield first  # hardly ever is another one asked: they needn't be put in order
             replicas = {key: replicas[key] for key in replicas if key != first}
         known = self._apart if snapshot is self._of else apart(snapshot)
 
-        def rank(key: str) -> tuple[int, bool, int, float]:
+        def rank(key: str) -> tuple[int, bool, int, float, float]:
             standing, share, _ = self.health.state(key, now)
             priority, part = known.get(key, _ALIKE)
-            return standing.turn, key != first, priority, self.inflight.tokens(key) / share / part
+            load = self.inflight.tokens(key) / share / part
+            return standing.turn, key != first, priority, load, self._lot(key)
 
         yield from sorted(replicas, key=rank)

@@ -60,6 +60,8 @@ from router.watch.scrape import Replica, Scraper, own_replicas
 HEALTH_TIME: Final = 1.0
 LEASE: Final = 2.0
 """Seconds of a mark, or two periods if that is longer."""
+LATE: Final = 1.5
+"""Or so many times what is from one look to the next, if that is longest."""
 QUIET: Final = 10.0
 """Seconds without content after which a replica of one's own is asked."""
 PAID_QUIET: Final = 60.0
@@ -114,6 +116,7 @@ class Prober:
     _back: bool = False
     _running: dict[str, asyncio.Task[None]] = field(default_factory=dict)
     _born: float | None = None
+    _took: float = 0.0
     _turns: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(AT_ONCE))
 
     @property
@@ -124,7 +127,9 @@ class Prober:
         """Ask every replica of one's own for its health, those that are gone in turn."""
         snapshot = self.live.snapshot
         asked = [r for r in own_replicas(snapshot) if _wants(r.endpoint) and self._may(r)]
+        began = self.live.loop_time()
         await asyncio.gather(*(self._health(replica) for replica in self._in_turn(asked)))
+        self._took = self.live.loop_time() - began
         self._forget(snapshot.replica_keys)
 
     def _in_turn(self, replicas: list[Replica]) -> list[Replica]:
@@ -179,7 +184,8 @@ class Prober:
         live.metrics.count(COUNTED, (replica.endpoint.name, kind, verdict.value))
         if verdict is Verdict.UNASKED:
             return
-        lease = max(LEASE, 2 * self.period)
+        # The next look begins a period after this one, which those that say nothing make long.
+        lease = max(LEASE, 2 * self.period, LATE * (self.period + self._took))
         if verdict not in _BAD:
             self._failed.pop(key, None)
             if kind == "health" and key in self._gone:
