@@ -5,12 +5,13 @@ and rank over eight endpoints in three regions, the durable log, receipts, metri
 each, pinned to one core; load and upstream share the other. The upstream is nginx with a fixed
 answer of 1 KB.
 
-* `us/req`: CPU time of the whole process tree per request at 64 connections, medians of rounds;
+* `us/req`: CPU time of the whole process tree per request at 64 connections;
 * `c1 +p50`: latency at one connection, minus that of asking the upstream directly;
 * `sync`: one write and sync on the log's volume, of what two requests one after the other make the
-  log write at once, between the rounds of `c1`, which holds one: the difference is the router's;
+  log write at once, after `c1`, which holds one: the difference is the router's;
 * `s200`, `s20`: CPU seconds per 10,000 chunks of 200 and of 20 concurrent streams, and the delay
   of a chunk at the 99th percentile, minus that of asking the upstream directly;
+* all are medians of rounds; gateways take turns within each, and are started anew;
 * `noise`: the share of the gateway's core that others took. Compare ratios, and above 0.05 run
   again: on a busy machine caches are cold, and everybody's CPU time per request grows.
 
@@ -30,7 +31,7 @@ import sysconfig
 import tempfile
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field, fields
 from http.client import HTTPConnection
 from pathlib import Path
 from subprocess import Popen
@@ -81,11 +82,9 @@ class Settings:
 
 
 @dataclass(slots=True)
-class Result:
-    """One gateway's figures; `skipped` says why there are none."""
+class Figures:
+    """What one round found of a gateway; over rounds, the medians and all errors."""
 
-    name: str
-    skipped: str = ""
     cpu: float = 0.0
     rate: float = 0.0
     one_p50: float = 0.0
@@ -99,6 +98,21 @@ class Result:
     s20: float = 0.0
     s20_p99: float = 0.0
     noise: float = 0.0
+
+
+@dataclass(slots=True)
+class Result(Figures):
+    """One gateway's figures; `skipped` says why there are none."""
+
+    name: str = ""
+    skipped: str = ""
+    rounds: list[Figures] = field(default_factory=list)
+
+    def summed(self) -> None:
+        """Fill the figures from the rounds."""
+        for one in fields(Figures):
+            found = [getattr(each, one.name) for each in self.rounds]
+            setattr(self, one.name, sum(found) if one.name == "errors" else middle(found))
 
 
 class Bench:
@@ -121,65 +135,75 @@ class Bench:
         self._up.append(start(sse, core, log, ROOT))
         self.request = folder / "stream.json"
         self.request.write_bytes(body(world.MODEL, stream=True))
-        self.direct = self._one(self.json_port, Traffic(("x",), (body(world.MODEL),)))
-        self._direct_p99: dict[int, float] = {}
+        self.direct_p99: dict[int, float] = {}
 
     def close(self) -> None:
         """End the upstreams."""
         for process in self._up:
             stop(process)
 
-    def _one(self, port: int, traffic: Traffic) -> Measured:
-        wait(port, traffic, 30)
-        return wrk(port, traffic, self.folder, self.settings.load_core, None, 1, 2)
+    def run(self, peers: Sequence[Peer]) -> list[Result]:
+        """Every figure of each gateway. They take turns, every other round from the last to the
+        first: within minutes the same processor is a fifth slower, and the first would pay it."""
+        results = [Result(name=peer.name, skipped=peer.missing()) for peer in peers]
+        pairs = list(zip(peers, results, strict=True))
+        for number in range(self.settings.rounds):
+            self._direct()
+            for peer, result in pairs[:: -1 if number % 2 else 1]:
+                if not result.skipped:
+                    try:
+                        result.rounds.append(self._round(peer, number))
+                    except (RuntimeError, OSError) as error:
+                        result.skipped = f"failed: {error}"
+                print(number, peer.name, result.skipped or result.rounds[-1], file=sys.stderr)
+        for result in results:
+            if not result.skipped:
+                result.summed()
+        return results
 
-    def run(self, peer: Peer) -> Result:
-        """Every figure of one gateway."""
-        result = Result(peer.name)
-        missing = peer.missing()
-        if missing:
-            result.skipped = missing
-            return result
-        try:
-            self._whole(peer, result)
-            if peer.streams:
-                self._streams(peer, result)
-        except (RuntimeError, OSError) as error:
-            result.skipped = f"failed: {error}"
-        return result
+    def _direct(self) -> None:
+        """Ask the upstreams themselves."""
+        traffic, core = Traffic(("x",), (body(world.MODEL),)), self.settings.load_core
+        wait(self.json_port, traffic, 30)
+        self.direct = wrk(self.json_port, traffic, self.folder, core, None, 1, 2)
+        for count in FEW_AND_MANY:
+            found = streams(self.sse_port, "x", self.request, count, core, None)
+            self.direct_p99[count] = found.p99
 
-    def _whole(self, peer: Peer, result: Result) -> None:
+    def _round(self, peer: Peer, number: int) -> Figures:
+        found = Figures()
+        self._whole(peer, f"{peer.name}-{number}", found)
+        if peer.streams:
+            self._streams(peer, f"{peer.name}-{number}-streams", found)
+        return found
+
+    def _whole(self, peer: Peer, name: str, found: Figures) -> None:
         shutil.rmtree(IN_MEMORY, ignore_errors=True)
-        folder = self.folder / f"{peer.name}-whole"
-        process, result.start = self.started(peer, folder, self.json_port)
+        folder = self.folder / name
+        process, found.start = self.started(peer, folder, self.json_port)
         s, traffic = self.settings, peer.traffic(self.json_port)
         try:
             share = Share(s.gateway_core, process.pid)
             wrk(self.port, traffic, self.folder, s.load_core, None, s.connections, 2)
             share.begin()
-            many = [self._load(traffic, process.pid, s.connections) for _ in range(s.rounds)]
-            result.noise = share.end()
-            one, syncs = [], []
-            for _ in range(s.rounds):
-                one.append(self._load(traffic, process.pid, 1))
-                syncs.append(
-                    sync_us(folder, written(folder / peer.shape.log)) if peer.shape else 0.0
-                )
-            result.rss = peak_mib(process.pid)
+            many = self._load(traffic, process.pid, s.connections)
+            found.noise = share.end()
+            one = self._load(traffic, process.pid, 1)
+            if peer.shape:
+                found.sync = sync_us(folder, written(folder / peer.shape.log))
+            found.rss = peak_mib(process.pid)
         finally:
             stop(process)
-        result.cpu, result.rate = middle(many, "cpu"), middle(many, "rate")
-        result.sync = statistics.median(syncs)
-        result.one_p50 = middle(one, "p50") - self.direct.p50
-        result.one_p99 = middle(one, "p99") - self.direct.p99
-        result.errors = sum(found.errors for found in (*many, *one))
+        found.cpu, found.rate = many.cpu, many.rate
+        found.one_p50, found.one_p99 = one.p50 - self.direct.p50, one.p99 - self.direct.p99
+        found.errors = many.errors + one.errors
 
     def _load(self, traffic: Traffic, pid: int, connections: int) -> Measured:
         s = self.settings
         return wrk(self.port, traffic, self.folder, s.load_core, pid, connections, s.seconds)
 
-    def _streams(self, peer: Peer, result: Result) -> None:
-        process, _ = self.started(peer, self.folder / f"{peer.name}-streams", self.sse_port, False)
+    def _streams(self, peer: Peer, name: str, result: Figures) -> None:
+        process, _ = self.started(peer, self.folder / name, self.sse_port, False)
         s, traffic = self.settings, peer.traffic(self.sse_port)
 
         def opened(count: int) -> Streamed:
@@ -196,17 +220,9 @@ class Bench:
             stop(process)
         result.s20, result.s200 = few.cpu, many.cpu
         result.s20_p99, result.s200_p99 = (
-            found.p99 - self._direct_chunks(found.streams) for found in (few, many)
+            found.p99 - self.direct_p99[found.streams] for found in (few, many)
         )
         result.errors += sum(found.streams - found.done for found in (few, many))
-
-    def _direct_chunks(self, count: int) -> float:
-        """The 99th percentile of chunks' delay without a gateway, microseconds; measured once."""
-        if count not in self._direct_p99:
-            core = self.settings.load_core
-            found = streams(self.sse_port, "x", self.request, count, core, None)
-            self._direct_p99[count] = found.p99
-        return self._direct_p99[count]
 
     def started(
         self, peer: Peer, folder: Path, upstream: int, ask: bool = True
@@ -233,9 +249,9 @@ def written(log: Path) -> int:
     return sum(len(line) + 1 for line in newest.read_bytes().splitlines()[-2:])
 
 
-def middle(rounds: Sequence[Measured], name: str) -> float:
-    """The median of one figure over rounds."""
-    return float(statistics.median(getattr(one, name) for one in rounds))
+def middle(found: Sequence[float]) -> float:
+    """The median over rounds."""
+    return float(statistics.median(found))
 
 
 def wait(port: int, traffic: Traffic, patience: float) -> None:
@@ -335,10 +351,7 @@ def main(arguments: Sequence[str]) -> None:
         bench = Bench(settings, folder, log)
         try:
             chosen = [peer for peer in peers if not wanted or peer.name in wanted]
-            results = []
-            for peer in chosen:
-                results.append(bench.run(peer))
-                print(f"{peer.name}: {asdict(results[-1])}", file=sys.stderr, flush=True)
+            results = bench.run(chosen)
         finally:
             bench.close()
             shutil.rmtree(IN_MEMORY, ignore_errors=True)

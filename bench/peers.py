@@ -24,6 +24,7 @@ QUIET = {
 }  # fmt: skip
 
 
+STREAMED = ("domicile", "domicile without grading")
 IN_MEMORY = "/dev/shm/domicile-bench"
 
 
@@ -89,7 +90,7 @@ def ours() -> list[Peer]:
         keys = tuple(world.key(number) for number in range(shape.tenants))
         return Peer(
             name, words, here, keys=keys, shape=shape, bodies=bodies, projects=projects,
-            streams=name == "domicile",
+            streams=name in STREAMED,
         )  # fmt: skip
 
     return [
