@@ -111,7 +111,7 @@ class Router:
         self._routes = {
             surface.path.encode(): partial(self._infer, surface) for surface in SURFACES
         }
-        self._public: Asgi | None = None
+        self._public: asyncio.Task[Asgi] | None = None
         self.watches: Watches | None = None
         self._open: set[asyncio.Task[object]] = set()
         self._ticking: asyncio.Task[None] | None = None
@@ -233,12 +233,11 @@ class Router:
         return None
 
     async def _others(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if self._public is None:
-            from router import public  # FastAPI costs half a second; inference needs none of it
-
-            self._public = public.build(self.live)
+        if self._public is None:  # beside the loop: inference needs none of it
+            self._public = asyncio.create_task(asyncio.to_thread(_others, self.live))
+        others = await asyncio.shield(self._public)
         try:
-            await self._public(scope, receive, send)
+            await others(scope, receive, send)
         except Exception as error:  # noqa: BLE001 - answered already; its words may be a client's
             self.live.notes["internal"] = type(error).__name__
 
@@ -287,6 +286,12 @@ class Router:
         finally:
             hurry.cancel()
             ended.cancel()
+
+
+def _others(live: Live) -> Asgi:
+    from router import public  # FastAPI, which costs half a second
+
+    return public.build(live)
 
 
 def _steps(live: Live, transport: Transport, clocks: Clocks) -> TwelveSteps:

@@ -104,30 +104,42 @@ class Serving:
         self, router: Router, public: socket.socket, private: socket.socket | None
     ) -> None:
         self.router = router
-        self._sockets = [(listener(router, router), public)]
-        if private is not None:
-            from router import admin  # FastAPI, which a worker without this listener does without
-
-            self._sockets.append((listener(admin.build(router.live, router.watches)), private))
+        self._public, self._private = public, private
+        self._servers: list[Listener] = []
         self._tasks: list[asyncio.Task[None]] = []
 
     async def start(self) -> None:
-        """Begin to answer."""
-        for server, found in self._sockets:
-            self._tasks.append(asyncio.create_task(_serve(server, found)))
-        while not all(server.started for server, _ in self._sockets):
+        """Begin to answer: the public listener at once, the admin listener when what it needs is
+        there. FastAPI is a third of a start, and no request for inference waits for it; who
+        connects to the admin listener meanwhile is answered then."""
+        await self._begin(listener(self.router, self.router), self._public)
+        if self._private is not None:
+            built = await asyncio.to_thread(_admin, self.router)
+            gc.freeze()  # what has come since `rest_easy`
+            await self._begin(listener(built), self._private)
+
+    async def _begin(self, server: Listener, found: socket.socket) -> None:
+        self._servers.append(server)
+        task = asyncio.create_task(_serve(server, found))
+        self._tasks.append(task)
+        while not server.started:
             await asyncio.sleep(0.005)
-            for task in self._tasks:
-                if task.done():
-                    task.result()
+            if task.done():
+                task.result()
 
     async def stop(self, drain: float | None = None) -> None:
         """Refuse new requests, let open ones end, then close everything."""
         await self.router.close(drain)
-        for server, _ in self._sockets:
+        for server in self._servers:
             server.should_exit = True
             server.force_exit = True
         await asyncio.gather(*self._tasks, return_exceptions=True)
+
+
+def _admin(router: Router) -> Asgi:
+    from router import admin
+
+    return admin.build(router.live, router.watches)
 
 
 async def _serve(server: uvicorn.Server, found: socket.socket) -> None:

@@ -27,6 +27,14 @@ import asyncio, os, pathlib, sys
 from router.server import serve
 asyncio.run(serve(pathlib.Path(sys.argv[1]), os.environ))
 """
+HELD = """
+import importlib.abc, pathlib, sys, time
+class Held(importlib.abc.MetaPathFinder):
+    def find_spec(self, name, path=None, target=None):
+        while name == "fastapi" and not pathlib.Path(sys.argv[2]).exists():
+            time.sleep(0.01)
+sys.meta_path.insert(0, Held())
+"""
 MANAGED = ("  openai:", "  sonnet:", "  claude:")
 OWN = BASELINE[: BASELINE.index("  openai-eu:")] + BASELINE[BASELINE.index("attributes:") :]
 OWN = "".join(line for line in OWN.splitlines(True) if not line.startswith(MANAGED))
@@ -114,3 +122,44 @@ async def test_errors_of_the_public_listener_are_json_everywhere(tmp_path: Path)
         for path in ("/", "/v1", "/favicon.ico", "/openapi.yaml"):
             told = json.loads((await client.get(found.url + path)).content)
             assert told["error"]["code"] == "not_found"
+
+
+async def test_inference_does_not_wait_for_what_only_other_routes_need(
+    tmp_path: Path, free_port: Callable[[], int]
+) -> None:
+    port, admin = free_port(), free_port()
+    main = MAIN.replace(
+        "  region: self:fra1\n",
+        f"  region: self:fra1\n  listen: 127.0.0.1:{port}\n  admin: 127.0.0.1:{admin}\n",
+    )
+    path, there = Files(main=main, baseline=OWN).write(tmp_path), tmp_path / "there"
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", HELD + SERVE, str(path), str(there), env=dict(os.environ)
+    )
+    public, shown = f"http://127.0.0.1:{port}", f"http://127.0.0.1:{admin}"
+    try:
+        async with httpx.AsyncClient(trust_env=False, timeout=30) as client:
+            refused = None
+            for _ in range(300):
+                try:
+                    refused = await client.post(public + "/v1/chat/completions", json={})
+                    break
+                except httpx.ConnectError:
+                    await asyncio.sleep(0.1)
+            assert refused is not None
+            assert refused.json()["error"]["code"] == "missing_api_key"
+            others = [
+                asyncio.create_task(client.get(url))
+                for url in (shown + "/healthz", shown + "/metrics", public + "/readyz")
+            ]
+            again = await client.post(public + "/v1/chat/completions", json={})
+            assert again.status_code == 401
+            assert not any(one.done() for one in others)
+            there.touch()
+            answers = await asyncio.wait_for(asyncio.gather(*others), 30)
+            assert [one.status_code for one in answers] == [200, 200, 200]
+        process.send_signal(signal.SIGTERM)
+        assert await asyncio.wait_for(process.wait(), 20) == 0
+    finally:
+        if process.returncode is None:
+            process.kill()
