@@ -150,12 +150,8 @@ class TwelveSteps:
         return make_admitted(authenticated, raw, body, asked, call, lease, priority)
 
     def outdated(self, admitted: Admitted) -> bool:
-        """Whether a snapshot came into force meanwhile that may decide otherwise.
-
-        A body that comes slowly, or a wait for room, keeps nobody under a policy that is gone.
-        """
-        current, known = self.ranking.placing.balance.snapshot(), admitted.snapshot
-        return current is not known and not current.decides_as(known)
+        """Whether a snapshot came into force meanwhile that may decide otherwise."""
+        return self.ranking.outdated(admitted)
 
     async def again(self, admitted: Admitted) -> Admitted:
         """The request as of now: by the policy and the keys in force, and by a clock read anew."""

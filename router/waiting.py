@@ -264,7 +264,8 @@ class WaitingRoom(Generic[T]):
                 continue
             found = self._tried(waiter)
             if found is None:
-                full.add(waiter.ticket.pool)
+                if not waiter.found.done():
+                    full.add(waiter.ticket.pool)
                 continue
             waiter.found.set_result(found)
             self._granted(waiter)
@@ -298,7 +299,7 @@ class WaitingRoom(Generic[T]):
             return waiter.attempt()
         except Exception as error:  # noqa: BLE001 - it is the waiter's own, and raised to it
             waiter.found.set_exception(error)
-            self._remove(waiter)
+            self._leave(waiter)
             return None
 
     def _next(self, full: set[frozenset[str]]) -> _Waiter[T] | None:

@@ -6,6 +6,7 @@ very code that the router does.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from policies.model import Priority
@@ -19,6 +20,11 @@ from router.frozen import frozen
 from router.selection import Condition, is_open, order
 from router.types import Candidacy
 from router.waiting import Ticket, WaitingRoom
+
+
+class Outdated(Exception):
+    """What a request waits by is no longer in force: it is decided again."""
+
 
 Order = tuple[Candidacy, ...]
 """Endpoints as they are to be asked, the first choice first."""
@@ -178,10 +184,14 @@ class Placing:
         found, bay = pool.ordered(turns)
         return found, self.balance.enter(bay.endpoint, bay.key, tokens, prompt)
 
-    async def wait(self, wish: Wish) -> Placed:
+    async def wait(self, wish: Wish, outdated: Callable[[], bool] = lambda: False) -> Placed:
         """A place once there is one.
 
+        Args:
+            outdated: whether what the wish comes from is no longer in force, asked at every look.
+
         Raises:
+            Outdated: it is not.
             NoRoom: none came free in time, or too many wait; says when to come again.
             PreferConflict: as above.
         """
@@ -191,6 +201,8 @@ class Placing:
         )  # fmt: skip
 
         def found() -> Placed | None:
+            if outdated():
+                raise Outdated
             return self._found(wish, self.pool(wish.eligible))
 
         return await self.room.wait(ticket, found, wish.until)

@@ -7,7 +7,7 @@ from typing import Final
 
 from regions.prefix import BLOCK, Trail, trail
 from router.capacity.bursts import Bursts
-from router.capacity.placing import Order, Placing, Pool, Wish
+from router.capacity.placing import Order, Outdated, Placing, Pool, Wish
 from router.capacity.pools import Pools
 from router.errors import RequestError
 from router.inbound.exchange import while_connected
@@ -87,12 +87,24 @@ class Ranking:
         return placed.order
 
     async def _waited(self, admitted: Admitted, wish: Wish) -> Order:
-        """Who waits leaves with the client."""
-        async with while_connected(admitted.arrival.exchange):
-            placed = await self.placing.wait(wish)
-            # The lease has it before anything can end the request.
-            admitted.lease.hold(placed.held, wish.tokens)
+        """Who waits leaves with the client, and waits no longer for what a policy that is gone
+        allowed: the pipeline decides it again."""
+        try:
+            async with while_connected(admitted.arrival.exchange):
+                placed = await self.placing.wait(wish, lambda: self.outdated(admitted))
+                # The lease has it before anything can end the request.
+                admitted.lease.hold(placed.held, wish.tokens)
+        except Outdated:
+            return wish.eligible
         return placed.order
+
+    def outdated(self, admitted: Admitted) -> bool:
+        """Whether a snapshot came into force meanwhile that may decide otherwise.
+
+        A body that comes slowly, or a wait for room, keeps nobody under a policy that is gone.
+        """
+        current, known = self.placing.balance.snapshot(), admitted.snapshot
+        return current is not known and not current.decides_as(known)
 
     def _wish(self, filtered: Filtered, pool: Pool, spare: frozenset[str], tokens: int) -> Wish:
         classified = filtered.graded.decided.classified

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import json
+from dataclasses import replace
 from pathlib import Path
 
+from policies.model import Rule, Tenant
+from policies.timed import always
+from regions.catalog import Catalog
 from router.capacity.load import Held
 from router.config import Limits
 from tests.router.crowd import crowd, settle_for
-from tests.router.house import Plan
+from tests.router.house import OWN, Plan
 from tests.router.scripted import Reply, Scripted, answer, scripted
 
 LIMITS = Limits.model_validate(
@@ -83,6 +87,27 @@ async def test_a_client_that_leaves_the_queue_leaves_nothing(tmp_path: Path) -> 
         assert world.router.live.inflight.keys == ()
         assert world.router.live.concurrency.total == 0
         assert (exchange.status, world.transport.sent) == (0, [])
+
+
+async def test_a_policy_that_comes_while_a_request_waits_is_its_policy(tmp_path: Path) -> None:
+    """All that wait at once: where there is room by the new one, and not at all if it says so."""
+    in_germany = Rule("in-germany", process=always(Catalog.load(OWN).atlas.country("DE")))
+    limits = LIMITS.model_copy(update={"queue": 60.0, "deadline": 60.0})
+    async with scripted(tmp_path, well, Plan(limits=limits, rules=(in_germany,))) as world:
+        settle_for(world, fra1=ONE)
+        fill(world, "fra1")
+        live, room = world.router.live, world.router.live.balance
+        waiting = [asyncio.create_task(world.ask("eu")) for _ in range(20)]
+        gone = asyncio.create_task(world.ask("world"))
+        await asyncio.sleep(0.05)
+        assert room.inflight.keys == ("fra1",)
+        tenants = {**live.snapshot.policy.tenants, "world": Tenant("world")}
+        policy = replace(live.snapshot.policy, digest="q" * 64, rules=(), tenants=tenants)
+        live.snapshot = replace(live.snapshot, policy=policy)
+        done = await asyncio.wait_for(asyncio.gather(*waiting), 10)
+        assert {one.sent["x-domicile-endpoint"] for one in done} == {"par1"}
+        assert (await asyncio.wait_for(gone, 10)).status == 403
+        assert room.inflight.keys == ("fra1",)
 
 
 async def test_goodput_under_overload_stays(tmp_path: Path) -> None:
