@@ -77,7 +77,7 @@ def trail(parts: Iterable[tuple[str, str]], salt: bytes = b"", session: bytes = 
     """The trail of a prompt's parts, each a role and a text, in order.
 
     Args:
-        salt: what caches are never shared across: model and tenant.
+        salt: what caches are never shared across, as the model.
         session: the client's own name for the conversation; it then is the anchor.
     """
     anchor = blake2b(salt + b"\0" + session, digest_size=8).digest() if session else b""
@@ -235,13 +235,16 @@ class Affinity:
             seen.popitem(last=False)
 
     def forget(self, keep: frozenset[str]) -> None:
-        """Drop replicas that are gone."""
+        """Drop replicas that are gone. Asked every second: where none is, nothing is looked at."""
+        gone = self._written.keys() - keep
+        if not gone:
+            return
         left = {
             block: tuple([holder for holder in found if holder[0] in keep])
             for block, found in self._seen.items()
         }
         self._seen = OrderedDict((block, found) for block, found in left.items() if found)
-        for key in self._written.keys() - keep:
+        for key in gone:
             del self._written[key]
         for place in self._usual.keys() - {endpoint_of(key) for key in keep}:
             del self._usual[place]

@@ -242,3 +242,17 @@ def test_a_full_memory_costs_no_more_than_an_empty_one() -> None:
         took.append(process_time() - began)
     # Of a plain dict it is more than a hundred times as much: see `Affinity`.
     assert min(took[-10:]) < 12 * min(took[:10])
+
+
+def test_where_no_replica_is_gone_nothing_is_looked_at() -> None:
+    one, rng = Affinity(), Random(2)
+    for _ in range(300):
+        one.remember([rng.randbytes(8) for _ in range(64)], "a", 1)
+    known = one._seen
+    began = process_time()
+    for _ in range(200):
+        one.forget(frozenset({"a", "b"}))
+    assert one._seen is known
+    assert process_time() - began < 0.2, "each look took 5 ms"
+    one.forget(frozenset({"b"}))
+    assert not one._seen
