@@ -121,6 +121,9 @@ class Direct(Crowded):
     def on_response_complete(self) -> None:
         """An answer has ended: the next request begins, or the wait for one."""
         self.server_state.total_requests += 1
+        cycle: object = self.cycle
+        if type(cycle) is not DirectExchange:  # which says so in its head
+            self.part()
         if self.transport.is_closing():
             return
         if self.flow.read_paused:

@@ -167,15 +167,22 @@ class DirectExchange(Prompt):
 
     async def start(self, status: int, headers: Headers) -> None:
         """See `Exchange`."""
-        checked, named, last = lines(headers), dict(headers), b"" if self.keep_alive else _CLOSE
+        checked, named, last = lines(headers), dict(headers), self._last()
         if named.get(b"connection", b"").lower() == b"close":
             self.keep_alive, last = False, b""
         self._start(status, checked, last, b"content-length" in named, b"")
 
     def begin(self, status: int, head: Lines, first: bytes) -> bool:
         """See `Prompt`."""
-        self._start(status, head, b"" if self.keep_alive else _CLOSE, sized=False, first=first)
+        self._start(status, head, self._last(), sized=False, first=first)
         return not self._door.flow.write_paused
+
+    def _last(self) -> bytes:
+        """A head's last line, where no other request is read here. Nor is one by whose client the
+        body was held back: nobody could tell whether that comes next, or another request."""
+        if self._expects and self.more_body and not self._size:
+            self.keep_alive = False
+        return b"" if self.keep_alive else _CLOSE
 
     def _start(self, status: int, head: Lines, last: bytes, sized: bool, first: bytes) -> None:
         self.response_started = True
@@ -193,8 +200,7 @@ class DirectExchange(Prompt):
         if self.gone:
             return True
         door = self._door
-        last = b"" if self.keep_alive else _CLOSE
-        parts = (STATUS_LINE[status], door.constant(), head, last, len(body), body)
+        parts = (STATUS_LINE[status], door.constant(), head, self._last(), len(body), body)
         door.transport.write(b"%b%b%b%bcontent-length: %d\r\n\r\n%b" % parts)
         self._complete()
         return not door.flow.write_paused

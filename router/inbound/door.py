@@ -153,6 +153,20 @@ class Door(HttpToolsProtocol):
         else:
             self.flow.pause_reading()
 
+    def on_response_complete(self) -> None:
+        """An answer has ended."""
+        self.part()
+        super().on_response_complete()
+
+    def part(self) -> None:
+        """Close where a body was held back until it is asked for, and never was: what comes next
+        may be the body, or another request that must not be taken for it."""
+        cycle: RequestResponseCycle | None = self.cycle
+        if cycle is None or not self.expect_100_continue:
+            return
+        if cycle.response_complete and cycle.more_body:
+            self.transport.close()
+
     def on_body(self, body: bytes) -> None:
         """A piece of the body; what comes after the answer is dropped, up to a bound."""
         self._since = 0

@@ -187,6 +187,7 @@ async def test_timeouts_03_what_a_client_has_given_up_on_ends(tmp_path: Path) ->
         with accepted:
             assert accepted.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
             assert accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE) == 60
+            assert accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT) == 90_000
 
 
 @pytest.mark.parametrize(

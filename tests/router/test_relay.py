@@ -269,7 +269,7 @@ async def test_characters_cut_anywhere_arrive_whole(size: int) -> None:
 async def test_a_whole_answer_is_delivered_with_its_length() -> None:
     exchange = FakeExchange()
     frame = Frame(b'{"a":1}', content=True, finish=True, usage={"total_tokens": 1})
-    done = await deliver(exchange, OpenedWhole(200, (), frame), lines([(b"x", b"y")]))
+    done = await deliver(exchange, OpenedWhole(200, (), frame), lines([(b"x", b"y")]), now() + 5)
     assert exchange.headers == [(b"x", b"y"), (b"content-length", b"7")]
     assert (exchange.sent, exchange.ended) == (b'{"a":1}', True)
     assert (done.complete, done.usage, done.sent) == (True, {"total_tokens": 1}, 7)

@@ -1,12 +1,17 @@
-"""Which bytes of a stream go out together: each write wakes the client."""
+"""Which bytes of a stream go out together: each write wakes the client; and how long that lasts."""
 
 from __future__ import annotations
 
 import asyncio
 
-from router.inbound.exchange import Lines
-from tests.exchanges import PromptExchange
-from tests.rawserver import Line
+import pytest
+
+from router.answers.frames import Frame
+from router.inbound.exchange import Lines, lines
+from router.opening import OpenedWhole
+from router.relay import deliver
+from tests.exchanges import FakeExchange, PromptExchange
+from tests.rawserver import Line, now
 from tests.router.test_relay import DONE, STOP, pass_on, token, upstream
 
 
@@ -46,3 +51,15 @@ async def test_the_first_bytes_go_out_with_the_head_and_the_last_ones_with_the_e
         assert (await pass_on(exchange, server, transport)).complete
     assert exchange.calls == list(zip(("begin", "put", "put", "end"), parts, strict=True))
     assert exchange.sent == b"".join(parts)
+
+
+@pytest.mark.parametrize("kind", [FakeExchange, PromptExchange])
+async def test_who_takes_no_whole_answer_does_not_outlive_the_deadline(
+    kind: type[FakeExchange],
+) -> None:
+    exchange = kind()
+    exchange.gate.clear()
+    opened = OpenedWhole(200, (), Frame(b"{}", content=True))
+    async with asyncio.timeout(3):
+        done = await deliver(exchange, opened, lines([]), now() - 0.8)
+    assert (done.complete, done.failure) == (False, "client_stalled")

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import re
+import socket
 
 import pytest
 
@@ -39,6 +41,22 @@ async def test_expect_100_continue(kind: str) -> None:
         data = await talk(port, HEAD + b"expect: 100-continue\r\ncontent-length: 2\r\n\r\n", b"hi")
         assert data.startswith(b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200")
         assert data.endswith(b" hi")
+
+
+async def test_a_body_that_was_never_asked_for_is_waited_for_by_nobody(kind: str) -> None:
+    """Its client may send it, or its next request: the one must not be taken for the other."""
+
+    async def route(exchange: Exchange) -> None:
+        await exchange.start(401, [(b"content-length", b"2")])
+        await exchange.end(b"no")
+
+    async with serving(route, kind) as port:
+        asked = HEAD + b"expect: 100-continue\r\ncontent-length: 2\r\n\r\n"
+        data = await asyncio.wait_for(talk(port, asked, close=False), 5)
+        assert (data[:12], data[-2:]) == (b"HTTP/1.1 401", b"no")
+        assert kind == "asgi" or b"connection: close\r\n" in data
+        kept = await talk(port, asked + b"hi" + HEAD + b"content-length: 0\r\n\r\n")
+        assert kept.count(b"HTTP/1.1 401") == 2
 
 
 async def test_a_body_above_the_limit(kind: str) -> None:
@@ -120,6 +138,42 @@ async def test_a_slow_client_holds_the_writer_back(kind: str) -> None:
         await asyncio.sleep(0.3)
         assert written < 200
         writer.transport.abort()
+
+
+async def test_a_client_that_takes_nothing_keeps_no_connection() -> None:
+    """Once nobody waits for it any more, what it did not take is dropped."""
+    left: list[Exchange] = []
+    size = 16 << 20
+
+    async def route(exchange: Exchange) -> None:
+        await exchange.body(1000)
+        left.append(exchange)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(0.2):
+                if len(left) == 1:
+                    await exchange.start(200, [(b"content-length", b"%d" % size)])
+                    await exchange.end(b"x" * size)
+                await exchange.start(200, [])
+                while True:
+                    await exchange.write(b"x" * 100_000)
+
+    async with serving(route, "direct") as port:
+        with socket.create_connection(("127.0.0.1", port), timeout=5) as whole:
+            whole.sendall(HEAD + b"content-length: 0\r\n\r\n")
+            await asyncio.sleep(0.5)
+            assert taken(whole) < size
+        with socket.create_connection(("127.0.0.1", port), timeout=5) as stream:
+            stream.sendall(HEAD + b"content-length: 0\r\n\r\n")
+            await asyncio.sleep(0.5)
+            assert left[1].gone
+
+
+def taken(client: socket.socket) -> int:
+    """Bytes until the other side's end."""
+    found = 0
+    while data := client.recv(1 << 20):
+        found += len(data)
+    return found
 
 
 async def test_a_large_body_does_not_pile_up_unread(kind: str) -> None:
