@@ -108,10 +108,12 @@ class StateSection(Strict):
 
     `share`: the part of every limit that this process allows alone while Redis is away.
     `timeout`: how long a reply may take; after that Redis is away for a while.
+    `prefix`: before every key; routers with another one count apart, and share no answers.
     """
 
     redis: Secret
     region: str
+    prefix: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._:-]{0,63}$")] = "domicile"
     timeout: Annotated[Duration, Field(le=10)] = 0.025
     share: Annotated[float, Field(gt=0, le=1)] = 0.5
 

@@ -52,7 +52,7 @@ def open_ledger(
     client = _redis(config.state, environment, base)
     share, timeout = config.state.share / workers, config.state.timeout
     lease = max(LEASE, math.ceil(config.router.limits.deadline) + 60)
-    return SharedLedger(client, clock, share, timeout=timeout, lease=lease)
+    return SharedLedger(client, clock, share, config.state.prefix, timeout, lease)
 
 
 def open_spending(
@@ -79,7 +79,7 @@ def open_spending(
         return LocalSpending(clock, 1 / workers, epoch)
     client = _redis(config.state, environment, base)
     share, timeout = config.state.share / workers, config.state.timeout
-    return SharedSpending(client, clock, share, me, epoch, timeout=timeout)
+    return SharedSpending(client, clock, share, me, epoch, config.state.prefix, timeout)
 
 
 def open_answers(
@@ -99,7 +99,8 @@ def open_answers(
         if workers > 1:
             return NoAnswers()
         return MemoryAnswers(clock, section.window, section.keys, section.answers)
-    return SharedAnswers(_redis(config.state, environment, base), section.window)
+    client = _redis(config.state, environment, base)
+    return SharedAnswers(client, section.window, config.state.prefix)
 
 
 def _redis(state: StateSection, environment: Mapping[str, str], base: Path) -> Scripts:

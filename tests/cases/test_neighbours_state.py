@@ -16,9 +16,15 @@ import pytest
 from redis.asyncio import Redis
 from redis.exceptions import RedisError
 
-from router.state.ledger import Bucket, Seats, Take
-from router.state.opening import ready, to_redis
+from regions.document import DocumentErrors
+from router.config import Config, load
+from router.state.client import Ready
+from router.state.ledger import Bucket, Full, Seats, Take
+from router.state.opening import open_answers, open_ledger, open_spending, ready, to_redis
 from router.state.shared import Scripts, SharedLedger
+from router.state.shared_answers import SharedAnswers
+from router.state.shared_spending import SharedSpending
+from router.state.spending import Budget, Claim, Spent
 
 TOKENS = Bucket("tokens", "t/tokens", 1000, 60)
 OPEN = Seats("concurrency", "t/open", 10)
@@ -121,6 +127,68 @@ async def test_a_server_that_became_a_replica_is_left(two: list[int]) -> None:
                 await asyncio.sleep(0.3)
                 await ledger.take([Take(TOKENS, 1)], [], "c")
         await client.aclose()
+
+
+PLAIN = """\
+version: 1
+router: {id: eu-1, region: self:fra1}
+keys: {file: k}
+policies: {baseline: [b]}
+log: {dir: log, signing_key: "file:k"}
+state: {redis: "env:REDIS", region: self:fra1, timeout: 5sMORE}
+"""
+
+
+def configured(folder: Path, more: str = "") -> Config:
+    (folder / "domicile.yaml").write_text(PLAIN.replace("MORE", more))
+    return load(folder / "domicile.yaml")
+
+
+async def ended(store: object) -> None:
+    """Close a store's connections: a router keeps them as long as it lives."""
+    assert isinstance(store, SharedLedger | SharedAnswers | SharedSpending)
+    await store.close()
+    assert isinstance(store._redis, Ready)
+    await cast("Redis", store._redis._client).aclose()
+
+
+async def test_deployments_that_share_a_redis_share_nothing_else(
+    tmp_path: Path, requires_redis: str
+) -> None:
+    """A test's requests would else use up the limits of those that count."""
+    names = ["", ", prefix: staging", ", prefix: a.b-c:d"]
+    found = [configured(tmp_path, name) for name in names]
+    environment = {"REDIS": requires_redis}
+    seat = [Seats("concurrency", f"{tmp_path.name}/open", 1)]
+    for config in found:
+        ledger = open_ledger(config, environment, tmp_path, time.monotonic)
+        await ledger.take([], seat, "a")
+        with pytest.raises(Full):
+            await ledger.take([], seat, "b")
+        assert told(cast("SharedLedger", ledger)) == ""
+        await ended(ledger)
+    kept = [open_answers(one, environment, tmp_path, time.monotonic) for one in found]
+    for number, answers in enumerate(kept):
+        key = f"{tmp_path.name}/key"
+        assert await answers.begin(key, "digest", f"token-{number}", 60.0) is None
+        await ended(answers)
+    spent = [
+        open_spending(one, environment, tmp_path, (time.time, time.monotonic), f"{number:032x}")
+        for number, one in enumerate(found)
+    ]
+    burst = [Claim(Budget(tmp_path.name, "tokens", 10, 3600), 10)]
+    for spending in spent:
+        await spending.take(burst)
+        with pytest.raises(Spent):
+            await spending.take(burst)
+        await ended(spending)
+
+
+@pytest.mark.parametrize("name", ["", "a b", "{a}", "a{b}c", "-a", "ü", "a" * 65])
+def test_a_prefix_is_a_plain_word(tmp_path: Path, name: str) -> None:
+    """Braces would choose a cluster's node."""
+    with pytest.raises(DocumentErrors, match="prefix"):
+        configured(tmp_path, f', prefix: "{name}"')
 
 
 @pytest.mark.parametrize(
