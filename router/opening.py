@@ -13,6 +13,7 @@ import orjson
 
 from router.answers.frames import Decoder, Frame, StreamError, WholeDecoder
 from router.frozen import frozen, maker
+from router.sse import EVENT_LIMIT
 from router.transport.messages import (
     AttemptFailed,
     Fate,
@@ -26,7 +27,8 @@ from router.transport.messages import (
 
 ERROR_LIMIT = 64 * 1024
 _EXCERPT_TIME = 5.0
-HELD_LIMIT = 4 * 1024 * 1024
+HELD_LIMIT = EVENT_LIMIT
+"""Bytes held back at most: the first content may be a picture, in one event."""
 _NOT_DONE = frozenset((503, 529))
 _JSON = b"application/json"
 

@@ -148,8 +148,10 @@ class Discoverer:
             if self._is_good(endpoint):
                 continue
             try:
-                found[endpoint.name] = await self._fleet(endpoint)
+                fleet = found[endpoint.name] = await self._fleet(endpoint)
                 self._live.notes.pop(note, None)
+                if not fleet.targets:
+                    self._live.notes[note] = f"`{fleet.source}` has no replica now"
             except NotFound as error:
                 self._live.notes[note] = str(error)
         await self._swap.people(found)
@@ -202,9 +204,11 @@ class Discoverer:
 
     async def _file(self, what: str) -> list[str]:
         try:
-            text = await asyncio.to_thread((self._base / what).read_text)
+            text = await asyncio.to_thread((self._base / what).read_text, "utf-8-sig")
         except (OSError, UnicodeDecodeError):
             raise NotFound(f"`{what}` can't be read") from None
+        if not text.strip():  # as a file is for a moment that is written anew
+            raise NotFound(f"`{what}` is empty; a fleet without replicas has a line with `#`")
         lines = [line.partition("#")[0].strip() for line in text.splitlines()]
         return [checked(line) for line in lines if line]
 

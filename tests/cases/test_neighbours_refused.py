@@ -150,6 +150,17 @@ async def test_a_time_to_come_back_is_one_that_can_be_followed(
         assert live.health.retry_in("fra1", live.loop_time()) <= 60
 
 
+@pytest.mark.parametrize("megabytes", [1, 3, 7])
+async def test_the_first_content_may_be_a_picture(tmp_path: Path, megabytes: int) -> None:
+    picture = event(content="x" * (megabytes << 20))
+    pieces = [picture[at : at + 65536] for at in range(0, len(picture), 65536)]
+    async with scripted(tmp_path, lambda h, n: stream(*pieces, DONE)) as world:
+        done = await world.ask(stream=True)
+        assert (done.status, len(world.transport.sent)) == (200, 1)
+        assert done.written.endswith(DONE)
+        assert len(done.written) > megabytes << 20
+
+
 # -- configuration -----------------------------------------------------------------------------
 
 

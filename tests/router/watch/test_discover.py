@@ -286,3 +286,26 @@ def test_a_line_that_may_hold_a_key_is_not_shown() -> None:
     with pytest.raises(NotFound) as error:
         checked("http://me:secret@host")
     assert "secret" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "found", "told"),
+    [
+        ("", ["fra/10.1.0.1:80"], "is empty"),
+        (" \n\n", ["fra/10.1.0.1:80"], "is empty"),
+        ("# none\n", [], "has no replica now"),
+        ("\ufeffhttp://10.1.0.2:80\r\n", ["fra/10.1.0.2:80"], None),
+        ("http://10.1.0.2:80\nhttp://10.1.0.2:80/\n", ["fra/10.1.0.2:80"], None),
+    ],
+)
+async def test_a_file_that_is_just_written_empties_nothing_and_no_replicas_are_told(
+    tmp_path: Path, text: str, found: list[str], told: str | None
+) -> None:
+    (tmp_path / "fra.txt").write_text("http://10.1.0.1:80\n")
+    async with fleet(tmp_path, FILE) as (world, one):
+        await one.look()
+        (tmp_path / "fra.txt").write_text(text, "utf-8")
+        await one.look()
+        assert keys(world) == found
+        note = world.router.live.notes.get("discover:fra")
+        assert (note is None) if told is None else (note is not None and told in note)
