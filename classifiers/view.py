@@ -88,13 +88,20 @@ class PromptView(NamedTuple):
         return walk.view(tools=0, json_schema=False)
 
     @staticmethod
-    def of_chat(body: Mapping[str, object]) -> PromptView:
-        """A view of a `/v1/chat/completions` body."""
+    def of_chat(body: Mapping[str, object], texts: int | None = None) -> PromptView:
+        """A view of a `/v1/chat/completions` body.
+
+        Args:
+            texts: what `tokens_of_texts` gives of its messages, if that is known.
+        """
         walk = _Walk()
         messages = body.get("messages")
-        if not walk.plain(messages):
+        if texts is None and type(messages) is list:
+            texts = tokens_of_texts(messages)
+        plain = texts is not None and walk.plain(cast("list[dict[str, str]]", messages), texts)
+        if not plain:
             walk.dialogue(messages)
-        walk.outside(body)
+        walk.outside(body, plain)
         tools = _count(body.get("tools")) + _count(body.get("functions"))
         return walk.view(tools, _wants_json(body.get("response_format")))
 
@@ -196,10 +203,10 @@ class _Walk:
         self.characters += length
         self.tokens += (length + 3) // 4 if text.isascii() else _tokens(text)
 
-    def outside(self, body: Mapping[str, object]) -> None:
-        """What a chat body holds beside its dialogue."""
+    def outside(self, body: Mapping[str, object], plain: bool) -> None:
+        """What a chat body holds beside its dialogue; a `plain` one holds nothing within it."""
         found = [value for name, value in body.items() if name not in _CHAT]
-        messages = body.get("messages")
+        messages = None if plain else body.get("messages")
         for message in messages[-MAX_PARTS:] if isinstance(messages, list) else ():
             if isinstance(message, dict) and not message.keys() <= _MESSAGE:
                 found += [value for name, value in message.items() if name not in _MESSAGE]
@@ -236,14 +243,10 @@ class _Walk:
         for message in messages:
             self.message(message)
 
-    def plain(self, messages: object) -> bool:
-        """Take a dialogue of roles and texts alone, as `dialogue` would, in one go; whether it is
-        one. Of any other nothing is taken."""
-        tokens = tokens_of_texts(messages) if type(messages) is list else None
-        if tokens is None:
-            return False
-        said = cast("list[dict[str, str]]", messages)
-        parts = [_MADE(Part, (one["role"].lower(), one["content"])) for one in said]
+    def plain(self, messages: list[dict[str, str]], tokens: int) -> bool:
+        """Take a dialogue of roles and texts alone, as `dialogue` would, in one go; whether that
+        could be done. Else nothing is taken."""
+        parts = [_MADE(Part, (one["role"].lower(), one["content"])) for one in messages]
         characters = sum([len(text) for _, text in parts])
         if characters >= MAX_CHARACTERS:  # then an empty text may be beyond the bound, and no part
             return False

@@ -59,7 +59,7 @@ def classified(admitted: Admitted, suite: Suite) -> Classified:
     Raises:
         RequestError: an attribute that is not declared, or not the client's to give.
     """
-    view = admitted.arrival.surface.view(admitted.body)
+    view = admitted.arrival.surface.view(admitted.body, admitted.asked.texts)
     attributes = gathered(admitted, said_in_body(admitted), suite.run(view))
     tokens = view.tokens + admitted.asked.output_tokens
     return Classified(admitted, attributes, tokens, view.tokens, view)

@@ -124,8 +124,10 @@ class Ranking:
 
 def trail_of(filtered: Filtered) -> Trail | None:
     """The prompt's beginning, where there is a choice of replicas."""
-    admitted = filtered.graded.decided.classified.admitted
-    view = admitted.arrival.surface.view(admitted.body)
+    classified = filtered.graded.decided.classified
+    admitted, view = classified.admitted, classified.view
+    if view is None:
+        view = admitted.arrival.surface.view(admitted.body, admitted.asked.texts)
     session = admitted.arrival.exchange.head.get(SESSION) or b""
     if session:
         session = admitted.authenticated.principal.tenant.encode() + b"/" + session

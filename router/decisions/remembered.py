@@ -69,7 +69,7 @@ class Memory:
                 tokens = surface.tokens(admitted.body)
             attributes = of.attributes(admitted, NOTHING)
             return make_classified(admitted, attributes, tokens + asked.output_tokens, tokens)
-        view = surface.view(admitted.body)
+        view = surface.view(admitted.body, asked.texts)
         attributes = of.attributes(admitted, suite.run(view))
         return make_classified(
             admitted, attributes, view.tokens + asked.output_tokens, view.tokens, view

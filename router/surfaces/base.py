@@ -48,6 +48,6 @@ class Surface(Protocol):
         """The tokens that `view` counts, for when nobody needs the rest. Never raises."""
         ...
 
-    def view(self, body: Mapping[str, object]) -> PromptView:
-        """What classifiers see of the body. Never raises."""
+    def view(self, body: Mapping[str, object], texts: int | None = None) -> PromptView:
+        """What classifiers see of the body; `texts` is what `read` said. Never raises."""
         ...

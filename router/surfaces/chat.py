@@ -47,9 +47,9 @@ class ChatCompletions:
         """What `view` counts."""
         return tokens_of_chat(body)
 
-    def view(self, body: Mapping[str, object]) -> PromptView:
+    def view(self, body: Mapping[str, object], texts: int | None = None) -> PromptView:
         """What classifiers see."""
-        return PromptView.of_chat(body)
+        return PromptView.of_chat(body, texts)
 
 
 def expected_output(body: Mapping[str, object]) -> int:

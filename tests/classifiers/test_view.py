@@ -195,6 +195,7 @@ def test_tokens_alone_are_those_of_the_view(messages: object) -> None:
     body = {"messages": messages}
     assert tokens_of_chat(body) == PromptView.of_chat(body).tokens
     if isinstance(messages, list):
+        assert PromptView.of_chat(body, tokens_of_texts(messages)) == PromptView.of_chat(body)
         plain = all(isinstance(m, dict) and m.keys() == {"role", "content"} for m in messages)
         texts = plain and all(type(text) is str for m in messages for text in m.values())
         assert tokens_of_texts(messages) == (tokens_of_chat(body) if texts else None)
