@@ -170,6 +170,10 @@ class Origin:
         """The origin of `scheme://host[:port][/...]`. Raises ValueError for user names and such."""
         if not url.isprintable() or " " in url:
             raise ValueError("an endpoint's url holds a blank or a control character")
+        if not url.isascii():
+            raise ValueError(
+                "an endpoint's url is not ascii: write its name as `xn--…`, its path with `%`"
+            )
         parts = urlsplit(url)
         if parts.username is not None or parts.password is not None:
             raise ValueError("an endpoint's url holds a user name: give credentials by reference")

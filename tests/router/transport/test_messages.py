@@ -61,6 +61,8 @@ def test_an_origin_is_read_from_a_url(url: str, authority: str, port: int) -> No
         "http://x\r\ny/",
         "x",
         "unix:///run/x",
+        "http://bücher.example",
+        "http://x/v1/ü",
     ],
 )
 def test_urls_that_name_no_origin(url: str) -> None:
