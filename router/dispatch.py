@@ -182,7 +182,7 @@ class Dispatcher:
                 return None  # the whole place may be gone: the next one gets the other attempts
             if replica in run.asked:
                 continue  # first of all, or beside another one
-            if not self.may_go_on(run):
+            if run.is_short(candidacy.endpoint) or not self.may_go_on(run):
                 return None
             halved = candidacy.endpoint.prefill is not None
             if halved and not await self.prefills.step(run, candidacy, replica, self):
@@ -378,7 +378,7 @@ class Dispatcher:
                 retried_unknown=one.fate is Fate.UNKNOWN,
             )
         )
-        if one.clients is None:
+        if one.clients is None or run.outgrew(candidacy, one):
             run.failures.append(one)
             return
         try:

@@ -69,7 +69,8 @@ class Failed:
     """One failed attempt.
 
     `result` is its stable code; `clients` the error to end with when the request itself is
-    at fault; `load` whether the endpoint only was too busy or not to be reached.
+    at fault; `load` whether the endpoint only was too busy or not to be reached; `window` what the
+    model takes that the request was too long for, as far as told.
     """
 
     result: str
@@ -80,6 +81,7 @@ class Failed:
     retry_after: float | None = None
     clients: RequestError | None = None
     load: bool = False
+    window: int | None = None
 
     @classmethod
     def told(cls, failure: Failure, fate: Fate) -> Failed:
@@ -95,6 +97,7 @@ class Failed:
             failure.retry_after,
             clients,
             busy,
+            failure.window,
         )
 
 
@@ -131,9 +134,14 @@ def ended(
         {"endpoint": left.endpoint, "excluded": list(left.codes)}
         for left in plan.ranked.filtered.excluded
     ]
+    # Too long for one; what the others, which take more, failed by is what may change.
+    failures = [one for one in failures if one.clients is None] or failures
     results = {one.result for one in failures}
     message = f"no endpoint inside {_whose(plan)} answered; {len(attempts)} attempts failed"
-    if vetoed and not failures:
+    if failures and (clients := failures[0].clients) is not None:
+        error = clients
+        error.reasons = tuple(reasons)
+    elif vetoed and not failures:
         message = "every endpoint inside the boundary is vetoed right now"
         error = RequestError("no_endpoint_available", message, reasons=reasons, retry_after=10.0)
     elif results == {SPENT}:

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
+from regions.model import Endpoint
 from router.answers.outcomes import Failed
 from router.audit.log import Committed
-from router.types import Attempt, Plan
+from router.providers.base import Kind
+from router.types import Attempt, Candidacy, Plan
 
 if TYPE_CHECKING:
     from router.dispatch import Dispatched
@@ -27,12 +29,13 @@ class Run:
         out: endpoints that gave nothing.
         moved: the endpoint whose other half computed the prompt, and where the cache of it is.
         whole: endpoints that compute its prompt themselves from here on.
+        short: tokens of the largest window that it was too long for; 0 before.
         snapshot: the newest one that decides as the request's own did: it says where replicas are.
     """
 
     __slots__ = (
         "arrival", "asked", "attempts", "committed", "doubted", "failures", "moved", "out", "plan",
-        "snapshot", "spent", "vetoed", "whole",
+        "short", "snapshot", "spent", "vetoed", "whole",
     )  # fmt: skip
 
     def __init__(self, committed: Committed[Plan], attempts: list[Attempt]) -> None:
@@ -49,10 +52,26 @@ class Run:
         self.out: set[str] = set()
         self.moved: tuple[str, Mapping[str, object]] | None = None
         self.whole: set[str] = set()
+        self.short = 0
 
     def cache_for(self, endpoint: str) -> Mapping[str, object] | None:
         """Where the prompt's cache is, if it was made for this endpoint."""
         return None if self.moved is None or self.moved[0] != endpoint else self.moved[1]
+
+    def outgrew(self, candidacy: Candidacy, one: Failed) -> bool:
+        """Whether the request was too long for this endpoint, and another one takes more.
+
+        Tokens are counted here by a rule of thumb: of code or Chinese there are more.
+        """
+        window = one.window or candidacy.endpoint.context_tokens
+        if one.result != Kind.CONTEXT_LENGTH or window is None:
+            return False
+        self.short = max(self.short, window)
+        return not all(self.is_short(other.endpoint) for other in self.plan.ranked.order)
+
+    def is_short(self, endpoint: Endpoint) -> bool:
+        """Whether an endpoint is not known to take more than what the request was too long for."""
+        return self.short > 0 and (endpoint.context_tokens or 0) <= self.short
 
     @property
     def tried(self) -> int:

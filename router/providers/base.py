@@ -157,6 +157,7 @@ class Failure:
         provider_code: the vendor's name of the error, out of the names known to the provider.
         retry_after: seconds, clamped; `None` when not told.
         param: the request parameter concerned, out of those known to the provider.
+        window: tokens that the model takes, where the request was longer and that was told.
     """
 
     kind: Kind
@@ -165,6 +166,7 @@ class Failure:
     provider_code: str = ""
     retry_after: float | None = None
     param: str | None = None
+    window: int | None = None
 
     @property
     def clients(self) -> bool:

@@ -64,6 +64,7 @@ _CONTEXT = re.compile(
     re.IGNORECASE,
 )
 _LIMIT = re.compile(r"maximum context length is (\d{1,9}) tokens", re.IGNORECASE)
+_UNPAID = frozenset({"insufficient_quota", "billing_hard_limit_reached"})
 _REFUSAL = frozenset({"content_filter", "content_policy_violation"})
 
 _MEANINGS: Mapping[Kind, str] = {
@@ -169,7 +170,9 @@ def openai_error(status: int, error: Mapping[str, object], wait: float | None) -
     """The failure an OpenAI `error` object means; an error in a stream carries its own status."""
     told = (text_in(error, "code"), text_in(error, "type"))
     code = next((name for name in told if name in OPENAI_CODES), "")
-    kind = by_status(status)
+    kind, window = by_status(status), None
+    if kind is Kind.LOAD and code in _UNPAID:
+        kind = Kind.AUTH  # a 429 too, but no time heals it
     message = meaning(kind)
     parameter = error.get("param")
     named = parameter if isinstance(parameter, str) and parameter in OPENAI_PARAMETERS else None
@@ -177,11 +180,13 @@ def openai_error(status: int, error: Mapping[str, object], wait: float | None) -
         longer = too_long(text_in(error, "message", "detail"))
         if longer is not None or code == "context_length_exceeded":
             kind, message = Kind.CONTEXT_LENGTH, longer or meaning(Kind.CONTEXT_LENGTH)
+            limit = _LIMIT.search(text_in(error, "message", "detail"))
+            window = None if limit is None else int(limit[1])
         elif code in _REFUSAL:
             kind, message = Kind.REFUSED, meaning(Kind.REFUSED)
         elif named is not None:
             message = f"the endpoint refused `{named}`; change it or leave it out"
-    return Failure(kind, message, status, code, wait, named)
+    return Failure(kind, message, status, code, wait, named, window)
 
 
 def error_in_answer(told: StreamError) -> Failure:
