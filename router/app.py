@@ -311,6 +311,11 @@ def _steps(live: Live, transport: Transport, clocks: Clocks) -> TwelveSteps:
 
     room: WaitingRoom[Placed] = WaitingRoom(live.loop_time, config.limits.waiting)
     live.inflight.on_leave = room.wake
+
+    def bounded() -> None:
+        room.bound = live.snapshot.config.router.limits.waiting
+
+    live.replaced.append(bounded)
     dispatcher = Dispatcher(
         transport,
         live.health,

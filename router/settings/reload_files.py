@@ -17,6 +17,7 @@ from regions.document import DocumentErrors
 from router.config import Config, ConfigError, expand, load
 from router.narrowing.accepted import FOLDER
 from router.settings import bounded
+from router.state.shared import LEASE
 
 _REFERENCE: Final = re.compile(r"""\bfile:([^\s"',;&?}\]]+)""")
 
@@ -93,6 +94,11 @@ def needs_restart(old: Config, new: Config) -> list[str]:
     """Settings that only a new process can take up, and that differ."""
     fixed = ("id", "region", "listen", "admin", "workers")
     found = [f"router.{n}" for n in fixed if getattr(old.router, n) != getattr(new.router, n)]
+    longest = max(old.router.limits.deadline, LEASE - 60)
+    if new.state is not None and new.router.limits.deadline > longest:
+        found.append("router.limits.deadline")  # seats in Redis are leased for as long
+    if old.watch != new.watch:
+        found.append("watch")
     if old.log != new.log:
         found.append("log")
     if old.state != new.state:

@@ -84,6 +84,7 @@ def test_a_broken_configuration_still_has_a_digest(tmp_path: Path) -> None:
         ("127.0.0.1:9090", "127.0.0.1:9091", ["router.admin"]),
         ("log: {dir: log,", "log: {dir: log2,", ["log"]),
         ("keys: {", "state: {redis: env:R, region: self:fra1}\nkeys: {", ["state"]),
+        ("keys: {", "watch: {probe: 5s}\nkeys: {", ["watch"]),
         ("keys.yaml", "keys2.yaml", []),
         ("https://us.", "https://eu.", []),
     ],
@@ -95,3 +96,22 @@ def test_what_needs_a_new_process(tmp_path: Path, old: str, new: str, named: lis
     assert old in text
     box.config.write_text(text.replace(old, new))
     assert needs_restart(before, load(box.config)) == named
+
+
+@pytest.mark.parametrize(
+    ("deadline", "named"),
+    [(600.0, ["router.limits.deadline"]), (540.0, []), (60.0, [])],
+)
+def test_seats_in_redis_outlast_the_deadline(
+    tmp_path: Path, deadline: float, named: list[str]
+) -> None:
+    box = prepared(tmp_path)
+    text = box.config.read_text()
+    box.config.write_text(text + "\nstate: {redis: 'env:R', region: 'self:fra1'}\n")
+    before = load(box.config)
+    limits = before.router.limits.model_copy(update={"deadline": deadline})
+    after = before.model_copy(
+        update={"router": before.router.model_copy(update={"limits": limits})}
+    )
+    assert needs_restart(before, after) == named
+    assert needs_restart(after, before) == []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -140,3 +141,16 @@ async def test_a_snapshot_that_was_replaced_is_forgotten(tmp_path: Path) -> None
             assert (await world.run(world.arrive())).status == 200
             counts.append(atlases())
         assert counts[-1] == counts[1], counts
+
+
+async def test_the_room_to_wait_in_is_as_large_as_the_files_say(tmp_path: Path) -> None:
+    async with watched(sound(tmp_path)) as world:
+        room = world.router.pipeline._steps.ranking.placing.room  # type: ignore[attr-defined]
+        base = world.box.snapshot()
+        section = base.config.router
+        limits = section.limits.model_copy(update={"waiting": 7})
+        router = section.model_copy(update={"limits": limits})
+        config = base.config.model_copy(update={"router": router})
+        assert room.bound != 7
+        await world.watches.swap.reload(replace(base, config=config))
+        assert room.bound == 7
