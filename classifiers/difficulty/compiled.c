@@ -22,11 +22,12 @@
 #define WEIGHT 1073741824.0
 #define TOP (3.0 * UNIT)
 #define LONGEST 8192 /* bytes of a text; what is read of one is shorter */
+#define AT_ONCE 255 /* no sum of so many bytes is too large for its place */
+#define LOW 0x00FF00FFu /* two of the four bytes of a record, with a byte above each for sums */
 #define IN_WORD 56 /* the counter that says if a byte is of a word */
 
 typedef struct {
-    const int8_t *tables;  /* BUCKETS pairs: weak, strong */
-    const uint8_t *words;  /* BUCKETS bytes: how common the word is, and 128 if it is known */
+    const uint8_t *words; /* BUCKETS records: weak (signed), how common, strong (signed), known */
     double scales[2], offsets[2], intercept;
     double centre[INPUTS], inverse[INPUTS]; /* to z-scores times UNIT */
     int64_t rows[ROWS][INPUTS];             /* linear, then directions, times WEIGHT */
@@ -38,6 +39,12 @@ typedef struct {
     double gain, distance, known, wide, distinct, words, code;
     double inputs[INPUTS]; /* both base heads, how common words are, then the structure */
 } Found;
+
+typedef struct {
+    Found found;                    /* written */
+    double calls[STRUCTURE - TEXT]; /* the four fields of the call */
+    const Model *model;
+} Call;
 
 enum { DIGITS, SYMBOLS, LETTERS, LINES, HIGH, LANES };
 typedef struct {
@@ -91,7 +98,7 @@ static uint32_t moved(uint32_t state, uint32_t count) {
            of[-4][state >> 24];
 }
 
-/* Fills the tables; called once, before anything else. Returns the sizes of both structs. */
+/* Fills the tables; called once, before anything else. Returns the sizes of the structs. */
 int64_t domicile_prepare(void) {
     memset(CLASS, 0, sizeof CLASS);
     for (uint32_t byte = 0; byte < 256; byte++) {
@@ -115,7 +122,7 @@ int64_t domicile_prepare(void) {
     mark("0123456789", DIGITS);
     mark("=+^*/\\$<>|()[]{}", SYMBOLS);
     mark("\n", LINES);
-    return (int64_t)sizeof(Model) * 100000 + (int64_t)sizeof(Found);
+    return (int64_t)sizeof(Model) * 100000 + (int64_t)sizeof(Found) + (int64_t)sizeof(Call);
 }
 
 /* Counts the bytes of [at, end) and finds the edges of words there, without a branch: half of them
@@ -123,7 +130,7 @@ int64_t domicile_prepare(void) {
 static int32_t edges(Bag *bag, Counts *all, int64_t at, int64_t end, int32_t found) {
     uint64_t before = 0;
     while (at < end) {
-        int64_t stop = end - at > 255 ? at + 255 : end; /* no counter of eight bits is too small */
+        int64_t stop = end - at > AT_ONCE ? at + AT_ONCE : end;
         uint64_t counts = 0;
         for (; at < stop; at++) {
             uint64_t of = CLASS[bag->text[at]];
@@ -153,23 +160,29 @@ static void hashed(Bag *bag) {
 
 /* The words from `at` on, each bucket once. Returns how many of them were new to the bag. */
 static int32_t count_words(Bag *bag, const Model *model, int32_t at, int32_t end) {
-    int32_t distinct = 0, known = 0, common = 0;
-    int64_t weak = 0, strong = 0;
-    for (; at < end; at++) {
-        uint32_t bucket = bag->word[at], of = model->words[bucket];
-        uint64_t *slot = &bag->seen[bucket >> 6];
-        int32_t fresh = (int32_t)(~*slot >> (bucket & 63) & 1);
-        *slot |= 1ull << (bucket & 63);
-        weak += model->tables[2 * bucket] * fresh;
-        strong += model->tables[2 * bucket + 1] * fresh;
-        distinct += fresh;
-        known += (int32_t)(of >> 7) & fresh;
-        common += (int32_t)(of & 127) * fresh;
+    int32_t distinct = 0;
+    while (at < end) {
+        int32_t stop = end - at > AT_ONCE ? at + AT_ONCE : end;
+        uint32_t heads = 0, marks = 0, fresh = 0;
+        for (; at < stop; at++) {
+            uint32_t bucket = bag->word[at];
+            const uint8_t *of = model->words + 4 * bucket;
+            uint64_t *slot = &bag->seen[bucket >> 6];
+            uint32_t new = (uint32_t)(~*slot >> (bucket & 63) & 1);
+            *slot |= 1ull << (bucket & 63);
+            /* Sums of positive numbers, so that none borrows from its neighbour: weak + 128. */
+            uint32_t record = (((uint32_t)of[0] | (uint32_t)of[1] << 8 | (uint32_t)of[2] << 16 |
+                                (uint32_t)of[3] << 24) ^ 0x00800080u) & (0u - new);
+            heads += record & LOW;
+            marks += record >> 8 & LOW;
+            fresh += new;
+        }
+        bag->weak += (int64_t)(heads & 0xFFFF) - 128 * (int64_t)fresh;
+        bag->strong += (int64_t)(heads >> 16) - 128 * (int64_t)fresh;
+        bag->common += (int32_t)(marks & 0xFFFF);
+        bag->known += (int32_t)(marks >> 16);
+        distinct += (int32_t)fresh;
     }
-    bag->weak += weak;
-    bag->strong += strong;
-    bag->known += known;
-    bag->common += common;
     return distinct;
 }
 
@@ -232,7 +245,7 @@ static inline uint8_t pair(uint8_t a, uint8_t b) {
 static int64_t coded(const uint8_t *text, int64_t size) {
     int64_t pairs = 0;
     for (int64_t i = 1; i < size;) {
-        int64_t stop = size - i > 255 ? i + 255 : size;
+        int64_t stop = size - i > AT_ONCE ? i + AT_ONCE : size;
         uint8_t some = 0;
         for (; i < stop; i++) some = (uint8_t)(some + pair(text[i - 1], text[i]));
         pairs += some;
@@ -294,10 +307,11 @@ static void lowered(uint8_t *out, const char *data, int32_t size) {
     }
 }
 
-/* `data`: UTF-8, at most LONGEST bytes; `calls`: the four fields of the call. Returns 0,
- * or -1 for a longer text, of which nothing is written. */
-int32_t domicile_measure(const Model *model, const char *data, int32_t size, const double *calls,
-                         Found *found) {
+/* `data`: UTF-8, at most LONGEST bytes. Returns 0, or -1 for a longer text, of which nothing is
+ * written. */
+int32_t domicile_measure(Call *call, const char *data, int32_t size) {
+    const Model *model = call->model;
+    Found *found = &call->found;
     Bag bag;
     if (size < 0 || size > LONGEST) return -1;
     memset(&bag, 0, offsetof(Bag, text));
@@ -307,7 +321,7 @@ int32_t domicile_measure(const Model *model, const char *data, int32_t size, con
     int64_t stem = cut ? cut - bag.text : size, options = cut ? stem + 4 : size;
     bagged(&bag, model, size, stem, options);
     shaped(found, &bag, size, stem, options);
-    for (int i = 0; i < STRUCTURE - TEXT; i++) found->inputs[BASE + TEXT + i] = calls[i];
+    for (int i = 0; i < STRUCTURE - TEXT; i++) found->inputs[BASE + TEXT + i] = call->calls[i];
     scored(found, model, &bag);
     return 0;
 }

@@ -28,9 +28,7 @@ INPUTS: Final = BASE + len(STRUCTURE)
 ROWS: Final = 9
 _Inputs = ctypes.c_double * INPUTS
 _Calls = ctypes.c_double * 4
-_NO_CALLS: Final = _Calls()
-_at: Final = ctypes.byref
-_Pairs = ctypes.c_byte * (2 * BUCKETS)
+_Words = ctypes.c_ubyte * (4 * BUCKETS)
 _SIZES: Final = 100_000
 _FIRST: Final = Struct("7d").unpack_from
 """The first fields of `Found`: reading them one by one takes three times as long."""
@@ -38,7 +36,7 @@ _FIRST: Final = Struct("7d").unpack_from
 
 class _Model(ctypes.Structure):
     _fields_ = (
-        ("tables", ctypes.c_void_p), ("words", ctypes.c_void_p),
+        ("words", ctypes.c_void_p),
         ("scales", ctypes.c_double * 2), ("offsets", ctypes.c_double * 2),
         ("intercept", ctypes.c_double), ("centre", _Inputs), ("inverse", _Inputs),
         ("rows", ctypes.c_int64 * INPUTS * ROWS), ("squares", ctypes.c_double * ROWS),
@@ -54,6 +52,12 @@ class Found(ctypes.Structure):
         ("wide", ctypes.c_double), ("distinct", ctypes.c_double),
         ("words", ctypes.c_double), ("code", ctypes.c_double), ("inputs", _Inputs),
     )  # fmt: skip
+
+
+class _Call(ctypes.Structure):
+    """All of a call but the text: one argument, made once and used again."""
+
+    _fields_ = (("found", Found), ("calls", _Calls), ("model", ctypes.c_void_p))
 
 
 class LibraryError(Exception):
@@ -76,7 +80,8 @@ def load(path: Path) -> Library:
     except (OSError, AttributeError) as error:
         raise LibraryError(f"`{path}` can't be loaded ({error}); compile it again") from None
     prepare.restype = ctypes.c_int64
-    if prepare() != ctypes.sizeof(_Model) * _SIZES + ctypes.sizeof(Found):
+    sizes = ctypes.sizeof(_Model) * _SIZES + ctypes.sizeof(Found) + ctypes.sizeof(_Call)
+    if prepare() != sizes:
         raise LibraryError(f"`{path}` is of another version; compile it again")
     entry.restype = ctypes.c_int32
     # No argument types: checking them costs a third of a call. `_call` is the only caller.
@@ -94,6 +99,10 @@ def find(folder: Path = SOURCE.parent) -> tuple[Library | None, str]:
         return None, f"pure Python: {error}"
 
 
+_Room = tuple[_Call, object]
+"""A call and its address, as an argument."""
+
+
 @dataclass(frozen=True, slots=True)
 class Library:
     """A loaded library, and where it was found."""
@@ -109,49 +118,62 @@ class Library:
 
 
 class CompiledScorer:
-    """Measures views by a library, with nothing kept between calls."""
+    """Measures views by a library; kept between calls is only the room that they write to."""
 
-    __slots__ = ("_at", "_entry", "_held")
+    __slots__ = ("_entry", "_free", "_held", "_model")
 
     def __init__(
         self, library: Library, model: PairModel, tables: Tables, common: bytes, head: Whole
     ) -> None:
-        both = bytearray(2 * BUCKETS)
-        both[0::2], both[1::2] = tables.weak, tables.strong
-        pairs = _Pairs.from_buffer(both)
-        marks = (level | known << 7 for level, known in zip(common, tables.known, strict=True))
-        words = ctypes.create_string_buffer(bytes(marks), BUCKETS)
+        # One record for a word, so that it costs one line of the processor's cache.
+        records = bytearray(4 * BUCKETS)
+        records[0::4], records[2::4] = tables.weak, tables.strong
+        records[1::4], records[3::4] = common, tables.known
+        words = _Words.from_buffer(records)
         filled = _filled(model, head)
-        filled.tables, filled.words = ctypes.addressof(pairs), ctypes.addressof(words)
+        filled.words = ctypes.addressof(words)
         self._entry = library.entry
-        self._at = ctypes.byref(filled)
+        self._model = ctypes.addressof(filled)
+        # Each call takes one out and puts it back, so that threads never share one.
+        self._free: list[_Room] = []
         # The struct holds plain addresses, which keep nothing alive.
-        self._held = (filled, pairs, words, library)
+        self._held = (filled, words, library)
 
     def found(self, view: PromptView) -> Found:
         """All that the library says of a view."""
         data, _ = read(view)
-        return self._call(data, calls_of(view))
+        call = self._room(calls_of(view))
+        self._call(data, call)
+        found: Found = call[0].found
+        return found
 
     def measure(self, view: PromptView) -> Measured:
         """The same as `Scorer.measure` of the view's features, to the last bit."""
         data, cut = read(view)
         calls = calls_of(view)
-        gain, distance, known, wide, distinct, words, code = _FIRST(self._call(data, calls))
-        return tuple.__new__(
-            Measured, (gain, distance, known, wide, distinct, int(words), cut, calls, code)
-        )
+        free = self._free
+        try:
+            room = free.pop() if calls is PLAIN else self._room(calls)
+        except IndexError:
+            room = self._room(PLAIN)
+        gain, distance, known, wide, distinct, words, code = _FIRST(self._call(data, room))
+        if calls is PLAIN:
+            free.append(room)
+        return gain, distance, known, wide, distinct, int(words), cut, calls, code
 
-    def _call(self, data: bytes, calls: tuple[float, float, float, float]) -> Found:
-        found = Found()
-        given = _NO_CALLS if calls is PLAIN else _Calls(*calls)
-        if self._entry(self._at, data, len(data), _at(given), _at(found)):
+    def _room(self, calls: tuple[float, float, float, float]) -> _Room:
+        call = _Call(Found(), calls, self._model)
+        return call, ctypes.byref(call)
+
+    def _call(self, data: bytes, room: _Room) -> _Call:
+        call, at = room
+        if self._entry(at, data, len(data)):
             raise LibraryError(f"a text of {len(data)} bytes is longer than what is ever read")
-        return found
+        return call
 
 
 def _filled(model: PairModel, head: Whole) -> _Model:
     return _Model(
-        None, None, model.scales, model.offsets, head.intercept, head.centre, head.inverse,
+        None, model.scales, model.offsets, head.intercept, head.centre, head.inverse,
         head.rows, head.squares, len(head.centre), len(head.rows),
     )  # fmt: skip

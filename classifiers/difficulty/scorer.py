@@ -9,7 +9,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Sequence
 from math import isfinite, sqrt
-from operator import mul, sub
+from operator import mul
 from pathlib import Path
 from struct import Struct
 from typing import Final, NamedTuple
@@ -56,7 +56,9 @@ class Score(NamedTuple):
 class Scorer:
     """One pair's tables and head, packed for speed. Raises ValueError as `whole` does."""
 
-    __slots__ = ("_head", "_lanes", "_model", "_packed", "_start", "_table")
+    __slots__ = (
+        "_centre", "_head", "_inverse", "_model", "_packed", "_size", "_start", "_table", "_unpack",
+    )  # fmt: skip
 
     def __init__(self, model: PairModel, tables: Tables, common: bytes) -> None:
         # One lookup serves four sums; signed bytes are shifted to be positive.
@@ -69,6 +71,7 @@ class Scorer:
         ]
         self._model = model
         self._head = head = whole(model.head)
+        self._centre, self._inverse = head.centre, head.inverse
         # One multiplication serves all rows: 64 bits each. At the end they are shifted to be
         # positive, and the highest bit of each, turned back, makes them signed again.
         shifts = range(0, _LANE * len(head.rows), _LANE)
@@ -77,19 +80,24 @@ class Scorer:
             for column in zip(*head.rows, strict=True)
         )
         self._start = sum(_HALF << shift for shift in shifts)
-        self._lanes = Struct(f"<{len(head.rows)}q")
+        lanes = Struct(f"<{len(head.rows)}q")
+        self._unpack, self._size = lanes.unpack, lanes.size
 
     def measure(self, features: Features) -> Measured:
         """What the gate and the score need."""
         base, known = self.base(features)
-        standard = self.standard(base + features.structure)
+        inputs = base + features.structure
+        standard = [
+            (x - centre) * inverse
+            for x, centre, inverse in zip(inputs, self._centre, self._inverse)  # noqa: B905
+        ]
         a, b, c, d, e, f, g = standard[BASE : BASE + TEXT]
         distance = a * a + b * b + c * c + d * d + e * e + f * f + g * g
-        return _MADE(Measured, (
-            self.gain(standard), distance * _SQUARE, known, features.wide,
+        return (
+            self._gain(standard), distance * _SQUARE, known, features.wide,
             features.distinct, features.count, features.cut, features.structure[TEXT:],
             features.code,
-        ))  # fmt: skip
+        )  # fmt: skip
 
     def base(self, features: Features) -> tuple[tuple[float, float, float], float]:
         """Predicted quality of both models and how common words are; the share of known words."""
@@ -98,25 +106,21 @@ class Scorer:
         first = sum(map(self._table.__getitem__, options))
         total = first + sum(map(self._table.__getitem__, stem))
         least, model = size or 1, self._model
-        norm = sqrt(least)
+        norm, shift = sqrt(least), 128 * size
         common = (first >> _COMMON) / len(options) if options else (total >> _COMMON) / least
         return (
-            ((total & _LOW) - 128 * size) * model.scales[0] / norm + model.offsets[0],
-            ((total >> _SHIFT & _LOW) - 128 * size) * model.scales[1] / norm + model.offsets[1],
+            ((total & _LOW) - shift) * model.scales[0] / norm + model.offsets[0],
+            ((total >> _SHIFT & _LOW) - shift) * model.scales[1] / norm + model.offsets[1],
             common,
         ), (total >> _KNOWN & _KNOWN_LOW) / least
 
-    def standard(self, inputs: tuple[float, ...]) -> list[float]:
-        """z-scores of the inputs times UNIT, not clipped: base heads first, then structure."""
-        return list(map(mul, map(sub, inputs, self._head.centre), self._head.inverse))
-
-    def gain(self, standard: list[float]) -> float:
-        """Signed gain of the whole model from `standard`; see `Head`."""
-        lanes = self._lanes
-        start = total = self._start
-        for z, column in zip(standard, self._packed, strict=True):
-            total += int(z if _BOTTOM < z < _TOP else _BOTTOM if z <= _BOTTOM else _TOP) * column
-        linear, *along = lanes.unpack((total ^ start).to_bytes(lanes.size, "little"))
+    def _gain(self, standard: list[float]) -> float:
+        """Signed gain of the whole model from z-scores times UNIT; see `Head`."""
+        clipped = [
+            int(z if _BOTTOM < z < _TOP else _BOTTOM if z <= _BOTTOM else _TOP) for z in standard
+        ]
+        total = sum(map(mul, clipped, self._packed), self._start)
+        linear, *along = self._unpack((total ^ self._start).to_bytes(self._size, "little"))
         value: float = self._head.intercept + linear * _DOWN
         for weight, lane in zip(self._head.squares, along, strict=True):
             size = lane * _DOWN
@@ -143,9 +147,10 @@ class Difficulty:
     __slots__ = (
         "_common",
         "_compiled",
+        "_gains",
         "_gate",
-        "_knots",
         "_library",
+        "_odds",
         "_scorer",
         "_tables",
         "model",
@@ -170,7 +175,7 @@ class Difficulty:
     ) -> None:
         self.model, self.version = model, version
         self._tables, self._common, self._library = tables, common, library
-        self._knots = [x for x, _ in model.knots], [y for _, y in model.knots]
+        self._gains, self._odds = [x for x, _ in model.knots], [y for _, y in model.knots]
         self._scorer = Scorer(model, tables, common)
         self._gate = Gate(model.envelope)
         head = whole(model.head)
@@ -201,9 +206,9 @@ class Difficulty:
         value = measured[0]
         if not isfinite(value):
             value, refusal = 0.0, "not_finite"
-        probability = interpolate(*self._knots, value)
+        probability = interpolate(self._gains, self._odds, value)
         return _MADE(Score, (
-            value, probability, bool(refusal), refusal, self.version, self.model.name, measured.cut,
+            value, probability, bool(refusal), refusal, self.version, self.model.name, measured[6],
         ))  # fmt: skip
 
 
