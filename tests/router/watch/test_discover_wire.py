@@ -170,7 +170,8 @@ async def test_an_api_server_behind_the_cluster_s_own_authority(tmp_path: Path) 
 
 def _tls(folder: Path, authority: ec.EllipticCurvePrivateKey) -> ssl.SSLContext:
     key = ec.generate_private_key(ec.SECP256R1())
-    made = certificate("cluster", authority, "kubernetes.default", key.public_key())
+    host = "kubernetes.default"
+    made = certificate("cluster", authority, host, key.public_key(), (host,))
     secret = key.private_bytes(
         serialization.Encoding.PEM,
         serialization.PrivateFormat.PKCS8,
