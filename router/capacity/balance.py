@@ -131,19 +131,24 @@ class Balance:
             return _NOWHERE
         best = self._best(endpoint, keys)
         soon, full = self.paces.expect(endpoint, best.load + prompt), best.full
+        work, pace = best.work, self.paces.line(endpoint).pace
+        limit = _MARGIN * self.snapshot().config.router.limits.target
         if self._halves and (half := self._half(endpoint)) is not None:
             # For short prompts too: who waits for an endpoint waits for the same as all others.
             full = full or half.seat.full
             if prompt >= half.least:
                 soon = self.paces.expect(endpoint, best.load)
                 soon += self.paces.expect(half.endpoint, half.seat.load + prompt)
+                work, pace = half.seat.work, self.paces.line(half.endpoint).pace
         soon *= 1 + _DOUBT * self.random()
+        if soon > limit and work and self._capacity(endpoint) is not None:
+            # Prompts wait here, by weight and not for ever, and not behind others in an engine.
+            full = full or pace * (work + prompt) > limit / 2
         line, near = self.paces.line(endpoint), 0
         if line.floor and not self._home(endpoint):
             near = self._near(best.key, soon, line)
         return Condition(
-            best.standing, best.load, best.retry_in, full,
-            soon > _MARGIN * self.snapshot().config.router.limits.target,
+            best.standing, best.load, best.retry_in, full, soon > limit,
             self._costs.get(endpoint, 0.0), near, soon,
         )  # fmt: skip
 

@@ -99,6 +99,79 @@ TWO = Scenario(
 ).snapshot("self:fra1")
 
 
+ROOMY = Scenario(
+    grounds(["self:fra1=2"], EngineSpec()), settings={"capacity_requests": "24"}
+).snapshot("self:fra1")
+OPEN = Scenario(grounds(["self:fra1=2"], EngineSpec())).snapshot("self:fra1")
+
+
+def learned(snapshot: Snapshot, floor: float = 0.05) -> Placing:
+    """8,000 prompt tokens a second, and two seconds aimed at."""
+    found = placing(snapshot)
+    for tokens in (100, 900) * 100:
+        found.balance.paces.learn("fra1", tokens, floor + tokens / 8000)
+    return found
+
+
+def asks(prompt: int) -> Wish:
+    return Wish(eligible(ROOMY, "any"), prompt + 50, prompt, None, "any", 1, 30.0)
+
+
+@given(st.lists(st.tuples(st.integers(1, 9000), st.floats(0, 0.5)), min_size=1, max_size=60))
+def test_before_a_prompt_at_a_declared_endpoint_there_is_no_long_queue(
+    steps: list[tuple[int, float]],
+) -> None:
+    """Whatever came: with the own prompt at most half of the time aimed at, or nothing else."""
+
+    async def main() -> None:
+        found = learned(ROOMY)
+        for prompt, pause in steps:
+            placed = found.at_once(asks(prompt))
+            if placed is not None and placed.held is not None:
+                ahead = placed.held.ahead
+                assert ahead <= prompt or 0.05 + ahead / 8000 <= 1.0
+            await asyncio.sleep(pause)
+
+    run(main())
+
+
+def test_prompts_wait_in_the_router_while_others_are_computed() -> None:
+    async def main() -> None:
+        found, clock = learned(ROOMY), asyncio.get_running_loop().time
+        assert all(found.at_once(asks(6000)) for _ in range(2))
+        assert found.at_once(asks(6000)) is None
+        began = clock()
+        placed = await found.wait(asks(6000))
+        assert placed.held is not None
+        # Nobody left: one of the first two was computed, as far as is known.
+        assert 0.5 < clock() - began < 1.1
+        # Who could never be in time by itself is taken once nothing is before it.
+        assert await found.wait(asks(30_000))
+
+    run(main())
+
+
+def test_where_nothing_is_declared_engines_queue() -> None:
+    async def main() -> None:
+        found = learned(OPEN)
+        assert all(
+            found.at_once(replace(asks(9000), eligible=eligible(OPEN, "any"))) for _ in "12345"
+        )
+
+    run(main())
+
+
+def test_a_long_way_is_no_queue() -> None:
+    """Where first tokens take their time without any queue, as many are let in as there is room."""
+
+    async def main() -> None:
+        found = learned(ROOMY, floor=3.0)
+        assert all(found.at_once(asks(150)) for _ in range(48))
+        assert found.at_once(asks(150)) is None
+
+    run(main())
+
+
 @pytest.mark.parametrize("spill", [False, True])
 def test_who_waits_for_a_preferred_endpoint_is_in_nobodys_way(spill: bool) -> None:
     async def main() -> None:
