@@ -1,7 +1,7 @@
 """Which replica of an endpoint, and how loaded it is: own tokens in flight, corrected by engines.
 
 A replica's load is work: the prompt tokens that are still to compute there, and a little for each
-token of the answers under way. That is what the next request's first token waits for.
+answer under way, ours or others', however long. That is what the next first token waits for.
 
 Choosing and counting are one step without an await between: of any number of requests that
 choose at once, each sees what the others took.
@@ -178,18 +178,18 @@ class Balance:
         if not self.health.calm(now):
             return None
         limit, told = self.snapshot().config.router.limits.target, self.readings.told
-        telling = self.readings.telling
+        telling, unit = self.readings.telling, UNDER_WAY * self._mean()
         for tier, number, _, key, cost, home, berth, line in bays:
-            floor, pace, load = line.floor, line.pace, UNDER_WAY * berth.tokens
-            if berth.prompts:  # as `Berth.left`, without a call for each
-                work = berth.work - (now - berth.at) / pace if pace else berth.work
-                if work > 0:
-                    load += work if work < berth.prompts else berth.prompts  # noqa: FURB136
+            floor, pace, load = line.floor, line.pace, unit * berth.requests
             if key in telling:
                 _, pressure = self.readings.both(key, now, berth.requests)
                 if pressure >= ENGINE_FULL:
                     return None
-                load += self._theirs(key, now, pressure)
+                load = self._under_way(key, now, berth.requests, pressure)
+            if berth.prompts:  # as `Berth.left`, without a call for each
+                work = berth.work - (now - berth.at) / pace if pace else berth.work
+                if work > 0:
+                    load += work if work < berth.prompts else berth.prompts  # noqa: FURB136
             soon = floor + pace * (load + prompt)
             if soon:
                 soon *= 1 + _DOUBT * self.random()
@@ -203,14 +203,17 @@ class Balance:
                 found.append((tier, False, cost, near, load, number))
         return found
 
-    def _theirs(self, key: str, now: float, pressure: float) -> float:
-        """What others have at a replica, weighed as our own answers under way.
+    def _under_way(self, key: str, now: float, own: int, pressure: float) -> float:
+        """What answers under way weigh at a replica, others' as ours.
 
-        More than that, and who looks would follow the others more than the own requests. How far
+        Did others' weigh more, who looks would follow them more than the own requests. How far
         they are isn't told: but of those that wait none has begun.
         """
-        part = max(UNDER_WAY, 1 - 1 / pressure) if pressure > 1 else UNDER_WAY
-        return self.readings.usual(key, now) * self._mean() * part
+        usual, mean = self.readings.usual(key, now), self._mean()
+        load = (own + usual) * (UNDER_WAY * mean)
+        if pressure > 1:
+            load += usual * mean * max(0.0, 1 - 1 / pressure - UNDER_WAY)
+        return load
 
     def _near(self, key: str, soon: float, line: Line) -> int:
         """How far an endpoint away from home, whose best replica is `key`, is in steps."""
@@ -249,10 +252,11 @@ class Balance:
         own, tokens = berth.requests, float(berth.tokens)
         foreign, pressure = readings.both(key, now, own)
         work = berth.left(now, rate) if own else 0.0
-        load = work + UNDER_WAY * tokens
         if key in readings.telling:
             tokens += foreign * self._mean()
-            load += self._theirs(key, now, pressure)
+            load = work + self._under_way(key, now, own, pressure)
+        else:
+            load = work + own * (UNDER_WAY * self._mean())
         full = self._used(capacity, own + foreign, pressure, tokens) >= 1
         if standing is Standing.TRIAL or share < 1:
             full = full or self._enough(key, now)
