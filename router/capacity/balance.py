@@ -141,9 +141,9 @@ class Balance:
                 soon += self.paces.expect(half.endpoint, half.seat.load + prompt)
                 work, pace = half.seat.work, self.paces.line(half.endpoint).pace
         soon *= 1 + _DOUBT * self.random()
-        if soon > limit and work and self._capacity(endpoint) is not None:
-            # Prompts wait here, by weight and not for ever, and not behind others in an engine.
-            full = full or pace * (work + prompt) > limit / 2
+        if soon > limit and work and pace * (work + prompt) > limit / 2:
+            # Where a capacity is declared they wait here, by weight, not in an engine for ever.
+            full = full or self._capacity(endpoint) is not None
         line, near = self.paces.line(endpoint), 0
         if line.floor and not self._home(endpoint):
             near = self._near(best.key, soon, line)
@@ -182,7 +182,7 @@ class Balance:
         for tier, number, _, key, cost, home, berth, line in bays:
             floor, pace, load = line.floor, line.pace, unit * berth.requests
             if key in telling:
-                _, pressure = self.readings.both(key, now, berth.requests)
+                pressure = self.readings.both(key, now, berth.requests)[1]
                 if pressure >= ENGINE_FULL:
                     return None
                 load = self._under_way(key, now, berth.requests, pressure)
@@ -204,16 +204,11 @@ class Balance:
         return found
 
     def _under_way(self, key: str, now: float, own: int, pressure: float) -> float:
-        """What answers under way weigh at a replica, others' as ours.
-
-        Did others' weigh more, who looks would follow them more than the own requests. How far
-        they are isn't told: but of those that wait none has begun.
-        """
+        """What answers under way weigh at a replica: others' as ours, or who looks would follow the
+        others more. How far those are isn't told: but of those that wait none has begun."""
         usual, mean = self.readings.usual(key, now), self._mean()
-        load = (own + usual) * (UNDER_WAY * mean)
-        if pressure > 1:
-            load += usual * mean * max(0.0, 1 - 1 / pressure - UNDER_WAY)
-        return load
+        unbegun = max(0.0, 1 - 1 / pressure - UNDER_WAY) if pressure > 1 else 0.0
+        return (own + usual) * (UNDER_WAY * mean) + usual * mean * unbegun
 
     def _near(self, key: str, soon: float, line: Line) -> int:
         """How far an endpoint away from home, whose best replica is `key`, is in steps."""
@@ -252,11 +247,10 @@ class Balance:
         own, tokens = berth.requests, float(berth.tokens)
         foreign, pressure = readings.both(key, now, own)
         work = berth.left(now, rate) if own else 0.0
+        load = work + own * (UNDER_WAY * self._mean())
         if key in readings.telling:
             tokens += foreign * self._mean()
             load = work + self._under_way(key, now, own, pressure)
-        else:
-            load = work + own * (UNDER_WAY * self._mean())
         full = self._used(capacity, own + foreign, pressure, tokens) >= 1
         if standing is Standing.TRIAL or share < 1:
             full = full or self._enough(key, now)
