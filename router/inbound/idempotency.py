@@ -175,7 +175,7 @@ class Idempotency:
         digest = _digest(arrival.surface.name.encode(), plan.admitted.raw)
         lease = max(1.0, arrival.deadline - self.loop_time()) + 5.0
         try:
-            answer = await self.store.begin(key, digest, arrival.id, lease)
+            answer = await self.store.begin(key, digest, arrival.id, lease, principal.tenant)
         except Taken as taken:
             raise refused(taken) from None
         if answer is not None:

@@ -7,11 +7,14 @@ key would have to go, a new one is refused instead, and of old answers only the 
 
 from __future__ import annotations
 
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Final, Protocol
 
+PART: Final = 4
+"""An owner has at most so many times the places that are free: alone four in five of all, and
+beside another one that takes what it can, four in nine. Some are left for whoever comes then."""
 Headers = tuple[tuple[bytes, bytes], ...]
 
 
@@ -56,9 +59,14 @@ class Unavailable(Taken):
 class Answers(Protocol):
     """Where answers are kept."""
 
-    async def begin(self, key: str, digest: str, token: str, lease: float) -> Answer | None:
+    async def begin(
+        self, key: str, digest: str, token: str, lease: float, owner: str = ""
+    ) -> Answer | None:
         """Take a key for a request of this digest; `None`: it is this request's, for `lease`
         seconds at most. An answer is the one that was given before.
+
+        Args:
+            owner: whose keys share what room there is.
 
         Raises:
             Taken: one of its kinds.
@@ -83,6 +91,7 @@ class _Held:
     digest: str
     token: str
     until: float
+    owner: str
     spent: bool = False
     answer: Answer | None = None
 
@@ -104,21 +113,26 @@ class MemoryAnswers:
         self._size = size
         self._held: dict[str, _Held] = {}
         self._open: set[str] = set()
+        self._owned: Counter[str] = Counter()
         # In the order of their end, which is that in which they are forgotten; those with bytes.
         self._ended: OrderedDict[str, None] = OrderedDict()
         self._whole: OrderedDict[str, int] = OrderedDict()
         self._kept = 0
 
-    async def begin(self, key: str, digest: str, token: str, lease: float) -> Answer | None:
+    async def begin(
+        self, key: str, digest: str, token: str, lease: float, owner: str = ""
+    ) -> Answer | None:
         """See `Answers`."""
         now = self._clock()
         known = self._held.get(key)
         if known is not None and known.until > now:
             return _known(known, digest)
         self._sweep(now, key)
-        if len(self._held) >= self._most:
-            raise Unavailable(f"{self._most} idempotency keys are in use")
-        self._held[key] = _Held(digest, token, now + lease)
+        mine, free = self._owned[owner], self._most - len(self._held)
+        if mine >= PART * free:
+            raise Unavailable(f"{mine} idempotency keys are in use, and {free} left for others")
+        self._held[key] = _Held(digest, token, now + lease, owner)
+        self._owned[owner] += 1
         self._open.add(key)
         return None
 
@@ -161,7 +175,10 @@ class MemoryAnswers:
                 self._forget(other)
 
     def _forget(self, key: str) -> None:
-        del self._held[key]
+        owner = self._held.pop(key).owner
+        self._owned[owner] -= 1
+        if not self._owned[owner]:
+            del self._owned[owner]
         self._open.discard(key)
         self._ended.pop(key, None)
         self._kept -= self._whole.pop(key, 0)
@@ -183,7 +200,9 @@ def _known(held: _Held, digest: str) -> Answer:
 class NoAnswers:
     """See `Answers`; for several workers without a store that they share: each key is refused."""
 
-    async def begin(self, key: str, digest: str, token: str, lease: float) -> Answer | None:
+    async def begin(
+        self, key: str, digest: str, token: str, lease: float, owner: str = ""
+    ) -> Answer | None:
         """See `Answers`."""
         raise Unavailable("several workers share no memory: the operator must set `state.redis`")
 

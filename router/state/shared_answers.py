@@ -72,8 +72,10 @@ class SharedAnswers:
         self._tasks: set[asyncio.Task[None]] = set()
         self._granting = Granting[Answer | None]()
 
-    async def begin(self, key: str, digest: str, token: str, lease: float) -> Answer | None:
-        """See `Answers`."""
+    async def begin(
+        self, key: str, digest: str, token: str, lease: float, owner: str = ""
+    ) -> Answer | None:
+        """See `Answers`. How many keys there may be is Redis's own to bound, whosoever they are."""
 
         def give_back(kept: Answer | None) -> None:
             if kept is None:

@@ -91,6 +91,28 @@ async def test_too_many_keys_are_refused_until_some_end() -> None:
     assert await one.begin("c", "d", "c", 5) is None
 
 
+async def test_whoever_takes_all_it_can_leaves_room_for_others() -> None:
+    clock = Clock()
+    one = store(clock, most=90)
+
+    async def taken(owner: str) -> int:
+        for number in range(200):
+            try:
+                await one.begin(f"{owner}{number}", "d", owner, 5, owner)
+            except Unavailable:
+                return number
+        return 200
+
+    assert [await taken(owner) for owner in ("hog", "another", "late")] == [72, 15, 3]
+    assert len(one._held) == 90
+    for number in range(50):
+        one.release(f"hog{number}", "hog")
+    assert await one.begin("fourth", "d", "t", 5, "fourth") is None
+    clock.now = 6
+    await one.begin("last", "d", "t", 5, "hog")
+    assert sum(one._owned.values()) == len(one._held)
+
+
 async def test_what_is_counted_stays_right() -> None:
     clock = Clock()
     one = store(clock, size=1000)
@@ -111,7 +133,7 @@ async def test_nothing_is_kept_where_nothing_is_shared() -> None:
 
 async def test_a_request_costs_no_more_where_many_keys_are_kept() -> None:
     clock = Clock()
-    one, took = store(clock, most=16_000, size=8_000), list[float]()
+    one, took = store(clock, most=20_000, size=8_000), list[float]()
     for number in range(16_000):
         if number % 1000 == 0:
             took.append(process_time())
