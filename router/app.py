@@ -314,6 +314,7 @@ def _steps(live: Live, transport: Transport, clocks: Clocks) -> TwelveSteps:
 
     def bounded() -> None:
         room.bound = live.snapshot.config.router.limits.waiting
+        room.wake()  # before anybody waits by the new policy, and stands before those of the old
 
     live.replaced.append(bounded)
     dispatcher = Dispatcher(

@@ -6,7 +6,9 @@
   room that it could have used as well, and gets it before anybody: nobody starves.
 - Within a class room goes to tenants in proportion to their weights: start-time fair queueing,
   which gives the shares of weighted round robin without its rounds. A tenant that was idle has
-  saved up nothing, and one that floods its queue only waits longer itself.
+  saved up nothing, and one that floods its queue only waits longer itself. Only what a tenant was
+  given counts, not what it waits for, and only of endpoints that the next one could use as well: a
+  queue that leaves, or stands before another pool, costs nobody a turn.
 - The room is bounded. When it is full, the lowest class that waits gives way, and in it the tenant
   with most waiting for its weight.
 - Room is handed over when it comes free, in the same turn of the event loop, so that nobody who
@@ -19,6 +21,7 @@ import asyncio
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from itertools import chain
 from math import exp
 from typing import Final, Generic, Protocol, TypeVar
 
@@ -30,6 +33,8 @@ LONGEST: Final = 60.0
 """Seconds: the longest wait that is ever told; trends don't hold longer."""
 MEMORY: Final = 10.0
 """Seconds over which the rate of grants is taken."""
+POOLS: Final = 256
+"""Lines that are known at once; of more, those are forgotten in which nobody waits."""
 ENOUGH: Final = 20
 """Grants after which the rate is believed when it says that waiting is in vain."""
 
@@ -76,27 +81,6 @@ class Ticket:
 
 
 @dataclass(slots=True)
-class _Waiter(Generic[T]):
-    ticket: Ticket
-    start: float
-    number: int
-    attempt: Callable[[], T | None]
-    found: asyncio.Future[T]
-
-    @property
-    def rank(self) -> tuple[Priority, float, int]:
-        return self.ticket.priority, self.start, self.number
-
-
-@dataclass(slots=True)
-class _Tenant:
-    """Virtual time up to which a tenant has been served, counting those that wait."""
-
-    finish: float = 0.0
-    waiting: int = 0
-
-
-@dataclass(slots=True)
 class _Rate:
     """Grants a second, decaying over `MEMORY`."""
 
@@ -113,13 +97,36 @@ class _Rate:
 
 
 @dataclass(slots=True)
-class _Class:
-    """What is known of one class: its tenants' virtual clock, its grants, and what was promised."""
+class _Pool:
+    """What is known of one line, also when nobody waits in it.
+
+    `clock` is its virtual time, `served` the virtual time up to which each tenant was given what
+    this line could have used, `rate` its grants, `promised` when the last one told was to come.
+    """
 
     clock: float = 0.0
+    served: dict[str, float] = field(default_factory=dict)
     rate: _Rate = field(default_factory=_Rate)
     promised: float = 0.0
-    tenants: dict[str, _Tenant] = field(default_factory=dict)
+
+
+@dataclass(slots=True, eq=False)
+class _Waiter(Generic[T]):
+    ticket: Ticket
+    pool: _Pool
+    arrived: float
+    number: int
+    attempt: Callable[[], T | None]
+    found: asyncio.Future[T]
+
+    @property
+    def start(self) -> float:
+        """In virtual time: when it came, or when its tenant has been served up to, if later."""
+        return max(self.arrived, self.pool.served.get(self.ticket.tenant, 0.0))
+
+    @property
+    def rank(self) -> tuple[Priority, float, int]:
+        return self.ticket.priority, self.start, self.number
 
 
 @dataclass(slots=True)
@@ -133,17 +140,15 @@ class WaitingRoom(Generic[T]):
 
     loop_time: Callable[[], float]
     bound: int = 1024
-    _lines: dict[Line, list[_Waiter[T]]] = field(default_factory=dict)
+    _lines: dict[Line, dict[str, list[_Waiter[T]]]] = field(default_factory=dict)
     _owed: dict[Line, float] = field(default_factory=dict)
-    _classes: dict[Priority, _Class] = field(
-        default_factory=lambda: {one: _Class() for one in Priority}
-    )
+    _pools: dict[Line, _Pool] = field(default_factory=dict)
+    _waiting: Counter[tuple[Priority, str]] = field(default_factory=Counter)
     _count: int = 0
-    _rate: _Rate = field(default_factory=_Rate)
     _timer: asyncio.TimerHandle | None = None
 
     def __len__(self) -> int:
-        return sum(len(waiters) for waiters in self._lines.values())
+        return self._waiting.total()
 
     def waits(self, pool: frozenset[str]) -> bool:
         """Whether somebody waits for just this pool, who would be overtaken."""
@@ -177,22 +182,38 @@ class WaitingRoom(Generic[T]):
     def _enter(self, ticket: Ticket, attempt: Callable[[], T | None]) -> _Waiter[T]:
         if len(self) >= self.bound:
             self._make_place(ticket)
-        kind = self._classes[ticket.priority]
-        tenant = kind.tenants.setdefault(ticket.tenant, _Tenant())
-        start = max(kind.clock, tenant.finish)
-        tenant.finish = start + ticket.cost / ticket.weight
-        tenant.waiting += 1
+        pool = self._pool(ticket.line)
+        self._waiting[ticket.priority, ticket.tenant] += 1
         self._count += 1
         found = asyncio.get_running_loop().create_future()
-        waiter = _Waiter(ticket, start, self._count, attempt, found)
-        self._lines.setdefault(ticket.line, []).append(waiter)
+        waiter = _Waiter(ticket, pool, pool.clock, self._count, attempt, found)
+        self._lines.setdefault(ticket.line, {}).setdefault(ticket.tenant, []).append(waiter)
         self._look_again()
         return waiter
+
+    def _pool(self, line: Line) -> _Pool:
+        """What is known of a line; a new one begins where those stand that it shares room with."""
+        if (found := self._pools.get(line)) is not None:
+            return found
+        if len(self._pools) >= POOLS:
+            self._pools = {one: kept for one, kept in self._pools.items() if one in self._lines}
+        found = _Pool()
+        for other in self._beside(line):
+            found.clock = max(found.clock, other.clock)
+            for tenant, until in other.served.items():
+                found.served[tenant] = max(until, found.served.get(tenant, 0.0))
+        self._pools[line] = found
+        return found
+
+    def _beside(self, line: Line) -> list[_Pool]:
+        """The lines of its class that could use some of the same room, itself among them."""
+        (kind, names), known = line, self._pools.items()
+        return [one for (of, pool), one in known if of == kind and not pool.isdisjoint(names)]
 
     def _make_place(self, ticket: Ticket) -> None:
         """The newest of the tenant with most waiting for its weight in the lowest class goes, if
         not the newcomer."""
-        waiters = [w for waiters in self._lines.values() for w in waiters if not w.found.done()]
+        waiters = [w for line in self._lines for w in self._in(line) if not w.found.done()]
         lowest = max((w.ticket.priority for w in waiters), default=ticket.priority)
         last = [w for w in waiters if w.ticket.priority is lowest]
         most = max(last, key=lambda w: (self._share(w), w.number), default=None)
@@ -204,55 +225,68 @@ class WaitingRoom(Generic[T]):
 
     def _is_share(self, ticket: Ticket, most: _Waiter[T], lowest: Priority) -> bool:
         """Whether a newcomer would have as much waiting for its weight as whoever has most."""
-        if ticket.priority < lowest:
-            return False
-        here = self._classes[lowest].tenants.get(ticket.tenant, _Tenant()).waiting
-        return self._share(most) <= (here + 1) / ticket.weight
+        mine = (self._waiting[lowest, ticket.tenant] + 1) / ticket.weight
+        return ticket.priority >= lowest and self._share(most) <= mine
 
     def _share(self, waiter: _Waiter[T]) -> float:
-        ticket = waiter.ticket
-        return self._classes[ticket.priority].tenants[ticket.tenant].waiting / ticket.weight
+        one = waiter.ticket
+        return self._waiting[one.priority, one.tenant] / one.weight
 
     def _refuse_in_vain(self, waiter: _Waiter[T], until: float) -> None:
         """Say at once what would only be said later: those before it take longer than it has.
 
         Before it are all more urgent ones, as long as its class does not get further by its share.
         """
-        if self._rate.count < ENOUGH:
-            return
         ticket = waiter.ticket
-        before = sum(
-            1
-            for (_, pool), waiters in self._lines.items()
-            if pool == ticket.pool
-            for one in waiters
-            if one.rank < waiter.rank
-        )
+        pools = [self._pools[line] for line in self._alike(ticket.pool)]
+        if sum(pool.rate.count for pool in pools) < ENOUGH:
+            return
+        before, own = self._before(waiter)
         if ticket.least:
-            own = sum(1 for one in self._lines[ticket.line] if one.rank < waiter.rank)
             before = min(before, int(own / ticket.least))
-        rate = self._rate.now(self.loop_time())
-        if before > 2 * rate * max(0.0, until - self.loop_time()):
+        now = self.loop_time()
+        rate = sum(pool.rate.now(now) for pool in pools)
+        if before > 2 * rate * max(0.0, until - now):
             raise NoRoom("too many requests wait already", self.retry_after(ticket))
 
+    def _before(self, waiter: _Waiter[T]) -> tuple[int, int]:
+        """How many of those who wait for the same would have their turn first, of all classes and
+        of its own, if nobody else came."""
+        mine, ranks = waiter.rank, list[tuple[Priority, float, int]]()
+        for line in self._alike(waiter.ticket.pool):
+            served = dict(self._pools[line].served)
+            for one in self._in(line):
+                ticket = one.ticket
+                start = max(one.arrived, served.get(ticket.tenant, 0.0))
+                served[ticket.tenant] = start + ticket.cost / ticket.weight
+                ranks.append((ticket.priority, start, one.number))
+                if one is waiter:
+                    mine = ranks[-1]
+        first = [rank for rank in ranks if rank < mine]
+        return len(first), sum(1 for rank in first if rank[0] is mine[0])
+
+    def _alike(self, pool: frozenset[str]) -> list[Line]:
+        """The lines of all classes that are known to wait for just this."""
+        return [(one, pool) for one in Priority if (one, pool) in self._pools]
+
     def retry_after(self, ticket: Ticket) -> float:
-        """When to come again, 1 to 60 s: after all of its class who wait, and all of it who were
-        told so before.
+        """When to come again, 1 to 60 s: after all of its class who wait for the same, and all of
+        it who were told so before.
 
         Each of those told gets a moment of its own, one after the other as room comes free:
         together they come no quicker than they can be taken. A class can take what it and those
         below it got of late, its least share at least.
         """
-        now, kind = self.loop_time(), self._classes[ticket.priority]
-        total = self._rate.now(now)
-        below = sum(self._classes[one].rate.now(now) for one in Priority if one >= ticket.priority)
-        rate = max(below, ticket.least * total)
+        now, pool = self.loop_time(), self._pool(ticket.line)
+        rates = {line[0]: self._pools[line].rate.now(now) for line in self._alike(ticket.pool)}
+        below = sum(rate for one, rate in rates.items() if one >= ticket.priority)
+        rate = max(below, ticket.least * sum(rates.values()))
         if rate <= 0:
             return 1.0
-        waiting = sum(len(w) for (one, _), w in self._lines.items() if one == ticket.priority)
-        after = max(kind.promised, now + waiting / rate) + 1 / rate
-        kind.promised = min(after, now + LONGEST)
-        return max(1.0, kind.promised - now)
+        waiting = sum(1 for _ in self._in(ticket.line))
+        after = max(pool.promised, now + waiting / rate) + 1 / rate
+        pool.promised = min(after, now + LONGEST)
+        return max(1.0, pool.promised - now)
 
     def wake(self) -> None:
         """Room may have come free: give it to whose turn it is, until there is no more."""
@@ -271,28 +305,36 @@ class WaitingRoom(Generic[T]):
             self._granted(waiter)
 
     def _granted(self, waiter: _Waiter[T]) -> None:
-        kind, now, ticket = self._classes[waiter.ticket.priority], self.loop_time(), waiter.ticket
-        kind.clock = max(kind.clock, waiter.start)
-        kind.rate.hit(now)
-        self._rate.hit(now)
-        self._remove(waiter)
+        ticket, start = waiter.ticket, waiter.start
+        until = start + ticket.cost / ticket.weight
+        for pool in self._beside(ticket.line):
+            pool.clock = max(pool.clock, start)
+            pool.served[ticket.tenant] = max(until, pool.served.get(ticket.tenant, 0.0))
+        waiter.pool.rate.hit(self.loop_time())
+        self._leave(waiter)
         if ticket.line in self._owed:
             self._owed[ticket.line] = max(0.0, self._owed[ticket.line] - ticket.cost)
         owed = [line for line in self._lines if self._is_owed(line, ticket)]
         sharing = Counter(priority for priority, _ in owed)
         for line in owed:
-            waiters = self._lines[line]
             # One turn at most: what a pool could not give while it was full is not made up.
-            most = max(one.ticket.cost for one in waiters)
+            most = max(one.ticket.cost for one in self._in(line))
             due = min(self._owed.get(line, 0.0), most)
             # The least share is a class's: however many pools it waits for, they have it together.
-            share = waiters[0].ticket.least / sharing[line[0]]
+            share = self._least(line) / sharing[line[0]]
             self._owed[line] = due + share * ticket.cost
 
     def _is_owed(self, line: Line, granted: Ticket) -> bool:
         """Whether a lower class could have used the same room."""
-        least = self._lines[line][0].ticket.least
-        return bool(least) and line[0] > granted.priority and not line[1].isdisjoint(granted.pool)
+        lower = line[0] > granted.priority and not line[1].isdisjoint(granted.pool)
+        return lower and self._least(line) > 0
+
+    def _least(self, line: Line) -> float:
+        return next(self._in(line)).ticket.least
+
+    def _in(self, line: Line) -> Iterator[_Waiter[T]]:
+        """Who waits in a line, each tenant's in the order in which they came."""
+        return chain.from_iterable(self._lines.get(line, {}).values())
 
     def _tried(self, waiter: _Waiter[T]) -> T | None:
         try:
@@ -303,41 +345,38 @@ class WaitingRoom(Generic[T]):
             return None
 
     def _next(self, full: set[frozenset[str]]) -> _Waiter[T] | None:
-        heads = [min(w, key=lambda one: one.rank) for w in self._open(full)]
+        heads = [self._head(line) for line in self._lines if line[1] not in full]
         if self._owed:
             due = [one for one in heads if self._owed.get(one.ticket.line, 0.0) >= one.ticket.cost]
             heads = due or heads
         return min(heads, key=lambda waiter: waiter.rank, default=None)
 
-    def _open(self, full: set[frozenset[str]]) -> Iterator[list[_Waiter[T]]]:
-        return (waiters for (_, pool), waiters in self._lines.items() if pool not in full)
-
-    def _remove(self, waiter: _Waiter[T]) -> bool:
-        ticket = waiter.ticket
-        waiters = self._lines.get(ticket.line, [])
-        if waiter not in waiters:
-            return False
-        waiters.remove(waiter)
-        if not waiters:
-            del self._lines[ticket.line]
-            self._owed.pop(ticket.line, None)
-        kind = self._classes[ticket.priority]
-        tenant = kind.tenants[ticket.tenant]
-        tenant.waiting -= 1
-        if not tenant.waiting and tenant.finish <= kind.clock:
-            del kind.tenants[ticket.tenant]
-        return True
+    def _head(self, line: Line) -> _Waiter[T]:
+        """Whose turn it is in a line: a tenant's oldest, as only that can be."""
+        tenants, served = self._lines[line], self._pools[line].served
+        _, _, first = min(
+            (max(waiters[0].arrived, served.get(tenant, 0.0)), waiters[0].number, tenant)
+            for tenant, waiters in tenants.items()
+        )
+        return tenants[first][0]
 
     def _leave(self, waiter: _Waiter[T]) -> None:
-        """Out without room: what it would have used is its tenant's again."""
+        """Out of the room, with what it waited for or without."""
         ticket = waiter.ticket
-        kind = self._classes[ticket.priority]
-        if self._remove(waiter):
-            tenant = kind.tenants.get(ticket.tenant)
-            if tenant is not None:
-                tenant.finish -= ticket.cost / ticket.weight
-        if not any(one is ticket.priority for one, _ in self._lines):
-            kind.tenants.clear()
+        tenants = self._lines.get(ticket.line, {})
+        waiters = tenants.get(ticket.tenant, [])
+        if waiter not in waiters:
+            return
+        waiters.remove(waiter)
+        if not waiters:
+            del tenants[ticket.tenant]
+        if not tenants:
+            del self._lines[ticket.line]
+            self._owed.pop(ticket.line, None)
+        who = ticket.priority, ticket.tenant
+        self._waiting[who] -= 1
+        if not self._waiting[who]:
+            del self._waiting[who]
 
     def _give_back(self, waiter: _Waiter[T]) -> None:
         found = waiter.found

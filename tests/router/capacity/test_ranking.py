@@ -155,3 +155,23 @@ async def test_a_session_of_another_tenant_is_another_session(tmp_path: Path) ->
             seen.append(world.transport.sent[-1].origin.host)
         assert (seen[0], seen[1]) == (seen[2], seen[3])
         assert seen[0] != seen[1]
+
+
+async def test_nobody_waits_by_a_policy_that_was_replaced(tmp_path: Path) -> None:
+    """Not until the next look either, when one of the new policy may stand first in line."""
+    limits = LIMITS.model_copy(update={"queue": 60.0, "deadline": 60.0})
+    async with scripted(tmp_path, well, Plan(limits=limits)) as world:
+        settle_for(world, fra1=ONE, par1=ONE)
+        held, live = fill(world, "fra1", "par1"), world.router.live
+        room = world.router.pipeline._steps.ranking.placing.room  # type: ignore[attr-defined]
+        waiting = [asyncio.create_task(world.ask("eu")) for _ in range(5)]
+        await asyncio.sleep(0.05)
+        assert len(room) == 5
+        policy = replace(live.snapshot.policy, digest="q" * 64)
+        live.snapshot = replace(live.snapshot, policy=policy)
+        for forget in live.replaced:
+            forget()
+        assert len(room) == 0
+        for one in held:
+            one.close()
+        assert {one.code for one in await asyncio.gather(*waiting)} == {"ok"}
