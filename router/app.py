@@ -345,7 +345,7 @@ def _steps(live: Live, transport: Transport, clocks: Clocks) -> TwelveSteps:
         graders,
         ShadowLane(live, graders, clocks.random, Ids(clocks.wall, clocks.entropy)),
         live.concurrency,
-        Quotas(live.ledger),
+        Quotas(live.ledger, live.loop_time),
         live.metrics,
         Ranking(Placing(balance, room), live.bursts),
         live.wall_time,

@@ -124,10 +124,13 @@ class TwelveSteps:
         arrival = authenticated.arrival
         principal = authenticated.principal
         key, limit = principal.key, principal.concurrency
-        # A tenant's limits are for what it asks itself, not for what we ask again.
+        # Limits are for what clients ask themselves, not for what we ask again, in their places.
         own = arrival.purpose is not Purpose.SHADOW
         seats = self.quotas.own(principal.tenant, key, limit) if own else None
-        lease = self.concurrency.enter(key, limit if seats is None else ELSEWHERE)
+        if own:
+            lease = self.concurrency.enter(key, limit if seats is None else ELSEWHERE)
+        else:
+            lease = self.concurrency.enter(f"{key}/again", ELSEWHERE)
         try:
             tenant = arrival.snapshot.policy.tenants.get(principal.tenant) if own else None
             if tenant is not None and (seats is not None or limited(tenant)):
@@ -301,7 +304,7 @@ class TwelveSteps:
         except AuditError:
             # Recovery closes what stays open; the client's answer is not held back for it.
             self.metrics.count("domicile_log_failures_total")
-        if plan.admitted.lease.reservation is not None:
+        if plan.admitted.lease.reservation is not None and how != "decided_again":
             plan.admitted.lease.settle(0 if ended.usage is None else sum(ended.usage))
         if dispatched is not None:
             self._learn(plan, dispatched, how, ended)

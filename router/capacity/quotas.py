@@ -7,7 +7,9 @@ known. A request that ends before anything was sent gives everything back.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Final
 
 from policies.model import Rate, Tenant
@@ -17,17 +19,55 @@ from router.state.ledger import Bucket, Full, Ledger, Level, Seats, Take
 from router.usage import prompt_bytes
 
 BYTES_PER_TOKEN: Final = 4
+_APART: Final = 60.0
+"""Seconds between the first and the last of those who are told to come again."""
+_KEPT: Final = 4096
 _ANSWERS: Final = 128
 """Answers to one request (`n`), at most: what endpoints allow."""
 
 
+class Turns:
+    """When each of those that a limit refused is to come again: one after the other, as it refills.
+    Told all the same, all but the first would be refused again.
+
+    Args:
+        clock: monotonic seconds.
+    """
+
+    __slots__ = ("_clock", "_told")
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._told: dict[str, float] = {}
+
+    def after(self, full: Full) -> float:
+        """Seconds to wait: after whoever was told so before, a minute at most: who asks again and
+        again, and never comes as told, keeps nobody out for long."""
+        if full.take is None:
+            return full.retry_after
+        now, bucket = self._clock(), full.take.bucket
+        if len(self._told) >= _KEPT:
+            self._told = {key: at for key, at in self._told.items() if at > now}
+        each = min(full.take.amount, full.limit) * bucket.seconds / full.limit
+        last, after = self._told.get(bucket.key, now), now + full.retry_after
+        if last > now:  # else whoever was told has come, and the limit counts that
+            after = max(after, last + each)
+        self._told[bucket.key] = min(after, now + full.retry_after + _APART)
+        return self._told[bucket.key] - now
+
+
 class Quotas:
-    """Reserves against one ledger."""
+    """Reserves against one ledger.
 
-    __slots__ = ("_ledger",)
+    Args:
+        clock: monotonic seconds.
+    """
 
-    def __init__(self, ledger: Ledger) -> None:
+    __slots__ = ("_ledger", "_turns")
+
+    def __init__(self, ledger: Ledger, clock: Callable[[], float] = time.monotonic) -> None:
         self._ledger = ledger
+        self._turns = Turns(clock)
 
     def own(self, tenant: str, key: str, limit: int | None) -> Seats | None:
         """A key's own limit of open requests, where processes share the ledger; else the process
@@ -51,34 +91,49 @@ class Quotas:
             return None
         takes = _takes(tenant, "requests", tenant.limits.requests, 1)
         seats = _seats(tenant) if own is None else (*_seats(tenant), own)
-        levels = await _taken(self._ledger, takes, seats, lease)
-        return Reservation(self._ledger, tenant, lease, takes, seats, levels)
+        takes, levels = await self.taken(takes, seats, lease)
+        return Reservation(self, tenant, lease, takes, seats, levels)
 
+    async def taken(
+        self, takes: tuple[Take, ...], seats: Sequence[Seats], lease: str
+    ) -> tuple[tuple[Take, ...], tuple[Level, ...]]:
+        """What was taken, as it is to be given back, and how the limits stand then.
 
-async def _taken(
-    ledger: Ledger, takes: Sequence[Take], seats: Sequence[Seats], lease: str
-) -> tuple[Level, ...]:
-    try:
-        return await ledger.take(takes, seats, lease)
-    except Full as full:
-        raise refused(full) from None
+        Raises:
+            RequestError: 429, when one of them is used up.
+        """
+        try:
+            levels = await self._ledger.take(takes, seats, lease)
+        except Full as full:
+            raise refused(full, self._turns.after(full)) from None
+        if any(level.alone for level in levels):
+            takes = tuple([replace(take, alone=True) for take in takes])
+        return takes, levels
+
+    def settle(self, takes: Sequence[Take]) -> None:
+        """See `Ledger`."""
+        self._ledger.settle(takes)
+
+    def leave(self, seats: Sequence[Seats], lease: str) -> None:
+        """See `Ledger`."""
+        self._ledger.leave(seats, lease)
 
 
 class Reservation:
     """What one request holds of its tenant's limits. Closing twice gives back once."""
 
-    __slots__ = ("_ledger", "_seats", "_settled", "_takes", "_tenant", "_tokens", "lease", "levels")
+    __slots__ = ("_quotas", "_seats", "_settled", "_takes", "_tenant", "_tokens", "lease", "levels")
 
     def __init__(
         self,
-        ledger: Ledger,
+        quotas: Quotas,
         tenant: Tenant,
         lease: str,
         takes: tuple[Take, ...],
         seats: tuple[Seats, ...],
         levels: tuple[Level, ...],
     ) -> None:
-        self._ledger = ledger
+        self._quotas = quotas
         self._tenant = tenant
         self._takes = takes
         self._seats = seats
@@ -96,27 +151,28 @@ class Reservation:
         """
         rate = self._tenant.limits.tokens
         amount = max(1, estimate if rate is None else min(estimate, rate.amount))
-        for take in _takes(self._tenant, "tokens", rate, amount):
-            self.levels += await _taken(self._ledger, (take,), (), self.lease)
-            self._tokens = take
+        takes = _takes(self._tenant, "tokens", rate, amount)
+        if takes:
+            (self._tokens,), levels = await self._quotas.taken(takes, (), self.lease)
+            self.levels += levels
 
     def settle(self, used: int) -> None:
-        """Correct the estimate to what was used; the request itself stays counted."""
+        """Correct the estimate, or what was said before, to what was used; the request itself
+        stays counted."""
         self._settled = True
-        if self._tokens is not None:
-            more = used - self._tokens.amount
-            if more:
-                self._ledger.settle((Take(self._tokens.bucket, more),))
+        if self._tokens is not None and (more := used - self._tokens.amount):
+            self._quotas.settle((replace(self._tokens, amount=more),))
+            self._tokens = replace(self._tokens, amount=used)
 
     def close(self) -> None:
         """Leave the seat; a request that was never settled gives its amounts back."""
         seats, self._seats = self._seats, ()
         if seats:
-            self._ledger.leave(seats, self.lease)
+            self._quotas.leave(seats, self.lease)
         if not self._settled:
             self._settled = True
             held = (*self._takes, *((self._tokens,) if self._tokens else ()))
-            self._ledger.settle([Take(t.bucket, -t.amount) for t in held])
+            self._quotas.settle([replace(t, amount=-t.amount) for t in held])
 
     @property
     def headers(self) -> Mapping[str, str]:
@@ -129,18 +185,21 @@ class Reservation:
         return shown
 
 
-def refused(full: Full) -> RequestError:
-    """A used-up limit as the client's error."""
+def refused(full: Full, after: float) -> RequestError:
+    """A used-up limit as the client's error; `after` so many seconds it is to come again."""
     code = "concurrency_limit" if full.name == "concurrency" else "rate_limit"
-    wait = max(1, math.ceil(full.retry_after))
+    wait = max(1, math.ceil(after))
+    left, reset = 0, wait
+    if full.level is not None:
+        left, reset = full.level.remaining, max(1, math.ceil(full.level.reset))
     return RequestError(
         code,
         f"the limit of {full.limit} {full.name} is used up; try again in {wait} s",
-        retry_after=full.retry_after,
+        retry_after=after,
         headers={
             f"x-ratelimit-limit-{full.name}": str(full.limit),
-            f"x-ratelimit-remaining-{full.name}": "0",
-            f"x-ratelimit-reset-{full.name}": f"{wait}s",
+            f"x-ratelimit-remaining-{full.name}": str(left),
+            f"x-ratelimit-reset-{full.name}": f"{reset}s",
         },
     )
 

@@ -39,33 +39,47 @@ class Seats:
 
 @dataclass(frozen=True, slots=True)
 class Take:
-    """So many units of a bucket."""
+    """So many units of a bucket; `alone`: of what this process may use while the shared ledger
+    can't be had, to which it is given back, too."""
 
     bucket: Bucket
     amount: int
+    alone: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Level:
-    """What a limit has left after a request took its part, and seconds until it is full."""
+    """What a limit has left after a request took its part, and seconds until it is full; `alone`
+    as for `Take`."""
 
     name: str
     limit: int
     remaining: int
     reset: float
+    alone: bool = False
 
 
 class Full(Exception):
     """A limit is used up. Nothing was taken from any of the limits asked for.
 
-    `retry_after` is in seconds, computed: when the amount will be there again.
+    `retry_after` is in seconds, computed: when the amount will be there again. `take` is what a
+    bucket had no room for, and `level` how that one stands.
     """
 
-    def __init__(self, name: str, limit: int, retry_after: float) -> None:
+    def __init__(
+        self,
+        name: str,
+        limit: int,
+        retry_after: float,
+        take: Take | None = None,
+        level: Level | None = None,
+    ) -> None:
         super().__init__(name)
         self.name = name
         self.limit = limit
         self.retry_after = retry_after
+        self.take = take
+        self.level = level
 
 
 class Ledger(Protocol):
@@ -85,7 +99,10 @@ class Ledger(Protocol):
         ...
 
     def settle(self, takes: Sequence[Take]) -> None:
-        """Take more (or, with a negative amount, give back) after the fact. Never raises."""
+        """Take more (or, with a negative amount, give back) after the fact. Never raises.
+
+        A limit that was changed since is the one in force: an end is no reason to fill it up.
+        """
         ...
 
     def leave(self, seats: Sequence[Seats], lease: str) -> None:

@@ -19,7 +19,7 @@ class MemoryLedger:
     def __init__(self, clock: Callable[[], float], share: float = 1.0) -> None:
         self._clock = clock
         self._share = share
-        self._levels: dict[str, tuple[float, float]] = {}
+        self._levels: dict[str, tuple[float, float, Bucket]] = {}
         self._most = SWEEP
         self._open: dict[str, int] = {}
 
@@ -40,9 +40,10 @@ class MemoryLedger:
         for take, level in zip(scaled, levels, strict=True):
             wait = missing(level, take)
             if wait > 0:
-                raise Full(take.bucket.name, take.bucket.limit, wait)
+                bucket = take.bucket
+                raise Full(bucket.name, bucket.limit, wait, take, told(bucket, level))
         for take, level in zip(scaled, levels, strict=True):
-            self._levels[take.bucket.key] = (level - take.amount, now)
+            self._levels[take.bucket.key] = (level - take.amount, now, take.bucket)
         for seat in seats:
             self._open[seat.key] = self._open.get(seat.key, 0) + 1
         self._sweep(now)
@@ -55,9 +56,10 @@ class MemoryLedger:
         """See `Ledger`."""
         now = self._clock()
         for take in takes:
-            bucket = self._scaled(take.bucket)
+            known = self._levels.get(take.bucket.key)
+            bucket = self._scaled(take.bucket) if known is None else known[2]
             level = self._level(bucket, now) - take.amount
-            self._levels[bucket.key] = (min(level, float(bucket.limit)), now)
+            self._levels[bucket.key] = (min(level, float(bucket.limit)), now, bucket)
 
     def leave(self, seats: Sequence[Seats], lease: str) -> None:
         """See `Ledger`."""

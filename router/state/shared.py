@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Final, Protocol
 
 from router.state.breaker import Breaker
@@ -26,7 +27,8 @@ LEASE: Final = 600
 
 # KEYS: buckets, then seats. ARGV: number of buckets, lease, lease seconds, then for each bucket
 # limit, seconds, amount; for each seat its limit. The time is Redis's own, so that processes
-# with different clocks agree. Gives {1, levels…} or {0, index, wait in ms}.
+# with different clocks agree; where another node's was ahead, a bucket refills from now on. Gives
+# {1, levels…} or {0, index, wait in ms}.
 SCRIPT: Final = """
 local time = redis.call('TIME')
 local now = time[1] + time[2] / 1000000
@@ -42,6 +44,7 @@ for i = 1, buckets do
   end
   local needed = math.min(amount, limit)
   if level < needed then
+    if tonumber(held[2]) > now then redis.call('HSET', KEYS[i], 't', now) end
     return {0, i, math.ceil((needed - level) * seconds / limit * 1000)}
   end
   levels[i] = level - amount
@@ -55,7 +58,7 @@ end
 local answer = {1}
 for i = 1, buckets do
   local limit, seconds = tonumber(ARGV[1+i*3]), tonumber(ARGV[2+i*3])
-  redis.call('HSET', KEYS[i], 'l', levels[i], 't', now)
+  redis.call('HSET', KEYS[i], 'l', levels[i], 't', now, 'm', limit, 's', seconds)
   local full = math.ceil((limit - levels[i]) * seconds / limit) + 1
   redis.call('EXPIRE', KEYS[i], string.format('%d', math.min(full, 2592000)))
   answer[i+1] = math.floor(levels[i])
@@ -66,14 +69,16 @@ for i = buckets + 1, #KEYS do
 end
 return answer
 """
-# KEYS: buckets. ARGV: for each limit, seconds, amount (negative gives back). Each is forgotten when
+# KEYS: buckets. ARGV: for each limit, seconds, amount (negative gives back). The limit counts that
+# the last request was taken by: the one that ends may be of an older policy. Each is forgotten when
 # it would be full again, and not before: what was used beyond a limit is owed that long.
 SETTLE: Final = """
 local time = redis.call('TIME')
 local now = time[1] + time[2] / 1000000
 for i = 1, #KEYS do
   local limit, seconds, amount = tonumber(ARGV[i*3-2]), tonumber(ARGV[i*3-1]), tonumber(ARGV[i*3])
-  local held = redis.call('HMGET', KEYS[i], 'l', 't')
+  local held = redis.call('HMGET', KEYS[i], 'l', 't', 'm', 's')
+  if held[3] and held[4] then limit, seconds = tonumber(held[3]), tonumber(held[4]) end
   local level = limit
   if held[1] then
     local since = math.max(0, now - tonumber(held[2]))
@@ -129,6 +134,7 @@ class SharedLedger:
         self._local = MemoryLedger(clock, share)
         self._local_leases: set[str] = set()
         self._owed: dict[str, tuple[Sequence[str], float]] = {}
+        self._unsettled: dict[str, Take] = {}
         self._breaker = Breaker(clock, "limits are local for now")
         self._tasks: set[asyncio.Task[None]] = set()
         self._granting = Granting[tuple[Level, ...]]()
@@ -140,8 +146,9 @@ class SharedLedger:
         if self._breaker.is_open:
             return self._alone(takes, seats, lease)
 
-        def give_back(_: tuple[Level, ...]) -> None:
-            self.settle([Take(one.bucket, -one.amount) for one in takes])
+        def give_back(levels: tuple[Level, ...]) -> None:
+            pairs = zip(takes, levels, strict=True)
+            self.settle([Take(one.bucket, -one.amount, level.alone) for one, level in pairs])
             if seats:
                 self.leave(seats, lease)
 
@@ -170,13 +177,18 @@ class SharedLedger:
 
     def settle(self, takes: Sequence[Take]) -> None:
         """See `Ledger`."""
-        if not takes:
+        self._local.settle([take for take in takes if take.alone])
+        shared = [take for take in takes if not take.alone]
+        if not shared:
             return
         if self._breaker.is_open:
-            self._local.settle(takes)
+            for take in shared:
+                before = self._unsettled.get(take.bucket.key)
+                more = take.amount + (0 if before is None else before.amount)
+                self._unsettled[take.bucket.key] = Take(take.bucket, more)
             return
-        keys = [self._key(take.bucket.key) for take in takes]
-        self._later(self._redis.eval(SETTLE, len(keys), *keys, *_buckets(takes)))
+        keys = [self._key(take.bucket.key) for take in shared]
+        self._later(self._redis.eval(SETTLE, len(keys), *keys, *_buckets(shared)))
 
     def leave(self, seats: Sequence[Seats], lease: str) -> None:
         """See `Ledger`."""
@@ -216,20 +228,25 @@ class SharedLedger:
         levels = self._local.take_now(takes, seats)
         if seats:
             self._local_leases.add(lease)
-        return levels
+        return tuple([replace(level, alone=True) for level in levels])
 
     @staticmethod
     def _full(takes: Sequence[Take], seats: Sequence[Seats], answer: list[int]) -> Full:
         index = answer[1] - 1
         wait = answer[2] / 1000
         if index < len(takes):
-            bucket = takes[index].bucket
-            return Full(bucket.name, bucket.limit, wait)
+            take, bucket = takes[index], takes[index].bucket
+            level = min(take.amount, bucket.limit) - wait * bucket.rate
+            return Full(bucket.name, bucket.limit, wait, take, told(bucket, level))
         seat = seats[index - len(takes)]
         return Full(seat.name, seat.limit, wait)
 
     def _mend(self) -> None:
         self._breaker.mend()
+        if self._unsettled:
+            unsettled, self._unsettled = self._unsettled, {}
+            for take in unsettled.values():
+                self.settle([take])
         if self._owed:
             owed, self._owed = self._owed, {}
             for lease, (keys, _) in owed.items():

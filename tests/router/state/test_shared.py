@@ -236,3 +236,64 @@ async def test_a_seat_lasts_as_long_as_its_request_may(redis: Redis) -> None:
     until = await redis.zscore("domicile:{t}:open", "a")
     assert until is not None
     assert float(until) > time.time() + 7000
+
+
+async def test_what_began_by_another_limit_does_not_fill_the_new_one(redis: Redis) -> None:
+    one = ledger(redis)
+    old, new = Take(Bucket("tokens", "t/tokens", 1_000_000, 1), 2), Take(TOKENS, 50)
+    await one.take([old] * 20, [], "a")
+    taken = 0
+    for _ in range(20):
+        try:
+            await one.take([new], [], "b")
+            taken += 1
+        except Full:
+            pass
+        one.settle([Take(old.bucket, -1)])
+        await one.close()
+    assert taken == 2
+
+
+async def test_a_node_whose_clock_was_ahead_locks_nobody_out(redis: Redis) -> None:
+    """A replica that takes over may be minutes behind: what is told then must be true."""
+    one, quick = ledger(redis), Take(Bucket("tokens", "t/tokens", 100, 1.0), 100)
+    await one.take([quick], [], "a")
+    await redis.hset("domicile:{t}:tokens", "t", str(time.time() + 300))
+    with pytest.raises(Full) as full:
+        await one.take([quick], [], "b")
+    assert full.value.retry_after <= 1
+    await asyncio.sleep(full.value.retry_after + 0.05)
+    await one.take([quick], [], "c")
+
+
+async def test_a_refusal_tells_what_is_left(redis: Redis) -> None:
+    one = ledger(redis)
+    await one.take([Take(TOKENS, 40)], [], "a")
+    with pytest.raises(Full) as full:
+        await one.take([Take(TOKENS, 80)], [], "b")
+    assert full.value.level is not None
+    assert 59 <= full.value.level.remaining <= 61
+
+
+async def test_each_gets_back_what_it_gave(redis: Redis) -> None:
+    """What was taken alone is no gift to Redis, nor what Redis gave one to this process."""
+    dead: Redis = Redis(host="127.0.0.1", port=1)
+    now, large = 0.0, Bucket("tokens", "t/tokens", 100, 3600)
+    one = SharedLedger(redis, lambda: now, 0.5, timeout=5.0)  # type: ignore[arg-type]
+    await one.take([Take(large, 90)], [], "a")
+    one._redis = dead  # type: ignore[assignment]
+    [alone] = await one.take([Take(large, 45)], [], "b")
+    assert (alone.limit, alone.remaining, alone.alone) == (50, 5, True)
+    one.settle([Take(large, -80)])  # the first ends: 10 of 100 used
+    with pytest.raises(Full):
+        await one.take([Take(large, 10)], [], "c")
+    one._redis, now = redis, 20.0  # type: ignore[assignment]
+    with pytest.raises(Full):  # Redis doesn't know yet that there is room
+        await one.take([Take(large, 20)], [], "d")
+    await one.close()
+    one.settle([Take(large, -45, alone=True)])  # the second ends: it had nothing of Redis
+    await one.close()
+    [level] = await one.take([Take(large, 1)], [], "e")
+    assert level.remaining in (89, 90)
+    await one.close()
+    await dead.aclose()

@@ -305,3 +305,18 @@ async def test_what_grading_costs_each_group_is_in_the_status(tmp_path: Path) ->
     assert (whole.model, whole.judged, whole.returned) == ("two", 2, False)
     assert (whole.small, whole.large, whole.loss) == (0.0, 1.0, 1.0)
     assert {name.partition(" ")[2].partition("=")[0] for name in found} == {"", "class", "language"}
+
+
+async def test_what_is_asked_again_takes_no_place_of_the_client_s(tmp_path: Path) -> None:
+    """A client that may have one request open would else be refused for what we ask."""
+    seen = []
+
+    def looking(host: str, number: int) -> Reply:
+        seen.append(dict(world.router.live.concurrency._open))
+        return answer("Paris.")
+
+    async with built(tmp_path, looking, files(grading=GRADING, tenants=CONSENT)) as world:
+        eager(world)
+        await ask(world)
+        assert world.router.live.concurrency.total == 0
+    assert [one.get("key-eu", 0) for one in seen] == [1, 0, 0]
