@@ -19,6 +19,8 @@ REFUSALS: Final = (
     "as an ai", "i don't have access", "ich kann nicht", "ich kann ihnen", "es tut mir leid",
     "je ne peux pas", "je suis désolé", "no puedo", "lo siento", "non posso", "mi dispiace",
 )  # fmt: skip
+_START: Final = 64
+"""Characters that a refusal is looked for in."""
 _TYPES: Final[Mapping[str, tuple[type, ...]]] = {
     "object": (dict,), "array": (list,), "string": (str,), "boolean": (bool,),
     "integer": (int,), "number": (int, float), "null": (type(None),),
@@ -70,7 +72,8 @@ def escalates(answer: Answer, wanted: Wanted, logprob: float = LOGPROB) -> str:
         return "cut"
     if not text:
         return "" if answer.tool_calls else "empty"
-    if text.lower().startswith(REFUSALS):
+    # Many models write the typographic apostrophe.
+    if text[:_START].lower().replace("\u2019", "'").startswith(REFUSALS):
         return "refusal"
     if (wanted.json_object or wanted.schema is not None) and not answer.tool_calls:
         wrong = _json(text, wanted.schema)
@@ -103,12 +106,17 @@ def fits(value: object, schema: object, depth: int = 0) -> bool:
 
 def _json(text: str, schema: Mapping[str, object] | None) -> str:
     try:
-        value: object = json.loads(text)
+        # Python takes NaN and Infinity for JSON; the client's parser does not.
+        value: object = json.loads(text, parse_constant=_no_json)
     except (ValueError, RecursionError):
         return "invalid_json"
     if schema is None:
         return "" if isinstance(value, dict) else "invalid_json"
     return "" if fits(value, schema) else "schema"
+
+
+def _no_json(name: str) -> object:
+    raise ValueError(name)
 
 
 def _typed(value: object, wanted: object) -> bool:

@@ -29,6 +29,7 @@ SCHEMA: Mapping[str, object] = {
         (Answer("Paris."), ""), (Answer("  "), "empty"), (Answer("", tool_calls=1), ""),
         (Answer("I'm sorry, but I can't help"), "refusal"),
         (Answer("Ich kann nicht ..."), "refusal"),
+        (Answer("I can\u2019t help with that."), "refusal"),
         (Answer("He said: I cannot."), ""), (Answer("Par", finish="length"), "cut"),
         (Answer("", finish="content_filter"), "filtered"),
         (Answer("x", logprobs=(-3.0, -2.0)), "unsure"), (Answer("x", logprobs=(-0.1,)), ""),
@@ -47,6 +48,7 @@ def test_plain_answers(answer: Answer, reason: str) -> None:
         ('{"name": 5, "age": 1}', "schema"), ('{"name": "x", "age": true}', "schema"),
         ('{"name": "x", "age": 1, "more": 1}', "schema"),
         ('{"name": "x", "age": 1, "tags": ["c"]}', "schema"), ("[" * 100_000, "invalid_json"),
+        ('{"name": "x", "age": NaN}', "invalid_json"), ("-Infinity", "invalid_json"),
     ],
 )  # fmt: skip
 def test_json_of_a_schema(text: str, reason: str) -> None:
