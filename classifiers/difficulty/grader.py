@@ -67,13 +67,14 @@ class Recent:
         self._sorted = sorted(seed)
         self._abstained = 0
 
-    def threshold(self, share: float) -> float:
+    def threshold(self, share: float, least: float = 0.0) -> float:
         """Scores at or above it go to strong, so that about `share` of all calls do.
 
         `inf` if abstentions alone reach the share, `-inf` if everything has to go to strong.
+        `least`: at least so much of the calls that have a score go to strong, whatever abstains.
         """
         total = len(self._order)
-        wanted = ceil(share * total) - self._abstained
+        wanted = max(ceil(share * total) - self._abstained, ceil(least * len(self._sorted)))
         if share >= 1.0 or wanted >= len(self._sorted):
             return EASY
         return self._sorted[-wanted] if wanted > 0 else inf
@@ -103,7 +104,7 @@ class Grader:
     is needed. `on_failure(type name)` is called for each failure of the model, to be counted.
     """
 
-    __slots__ = ("_model", "_on_failure", "_recent", "_seed", "share")
+    __slots__ = ("_least", "_model", "_on_failure", "_recent", "_seed", "share")
 
     def __init__(
         self,
@@ -117,7 +118,9 @@ class Grader:
         if not 0.0 <= target <= 1.0 or not 0.0 <= quality <= 1.0:
             raise ValueError(f"target `{target}` and quality `{quality}` must be between 0 and 1")
         self._model = model
-        self.share = max(target, share_of_quality(floor, quality) if quality else 0.0)
+        # Evaluation measured quality on calls with a score: what abstains buys none for them.
+        self._least = share_of_quality(floor, quality) if quality else 0.0
+        self.share = max(target, self._least)
         self._seed = _spread(quantiles, SEED)
         self._recent: OrderedDict[str, Recent] = OrderedDict()
         self._on_failure = on_failure
@@ -133,7 +136,7 @@ class Grader:
             self._on_failure("not_finite")
             return Grade("large", "failed:not_finite", inf, score)
         recent = self._of(tenant)
-        threshold = recent.threshold(self.share)
+        threshold = recent.threshold(self.share, self._least)
         recent.observe(None if score.abstained else score.value)
         if score.abstained:
             return Grade("large", score.reason, threshold, score)

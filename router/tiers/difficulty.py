@@ -33,7 +33,8 @@ class Rated:
 
     `prior`: why the artifact would not do by itself, when the operator accepted it all the same;
     empty otherwise. `path`: where it was read from. `references`: what its judge compares answers
-    with; `runs_code`: that judge runs what models write, as the operator accepted.
+    with; `runs_code`: that judge runs what models write, as the operator accepted. `quality`: the
+    recovered quality that calls with a score keep, 0 for none.
     """
 
     difficulty: Difficulty
@@ -42,6 +43,7 @@ class Rated:
     path: str = ""
     references: References = field(default_factory=dict)
     runs_code: bool = False
+    quality: float = 0.0
 
     @property
     def name(self) -> str:
@@ -49,9 +51,9 @@ class Rated:
         return self.difficulty.version
 
     @property
-    def key(self) -> tuple[str, str, float]:
+    def key(self) -> tuple[str, str, float, float]:
         """Equal for two that grade alike."""
-        return self.name, self.difficulty.model.name, self.share
+        return self.name, self.difficulty.model.name, self.share, self.quality
 
 
 def rate(policy: Policy, base: Path) -> Mapping[str, Rated]:
@@ -109,7 +111,7 @@ def _rated(policy: Policy, model: Model, artifact: Artifact, written: str) -> Ra
             f"{lacking}; train or calibrate it on your own outcomes (`domicile classifier`), "
             "keep `grade: observe`, or say `accept_prior: true`"
         )
-    return Rated(difficulty, share, lacking, written)
+    return Rated(difficulty, share, lacking, written, quality=grading.quality or 0.0)
 
 
 def _lacking(artifact: Artifact, difficulty: Difficulty, share: float) -> str:

@@ -135,7 +135,11 @@ class Graders:
         kept = self._kept.get(key)
         if kept is None:
             of_pair = rated.difficulty.model
-            kept = _Kept(Grader(rated.difficulty, rated.share, of_pair.quantiles))
+            kept = _Kept(
+                Grader(
+                    rated.difficulty, rated.share, of_pair.quantiles, of_pair.floor, rated.quality
+                )
+            )
             self._kept[key] = kept
             if len(self._kept) > GRADERS:
                 self._kept.popitem(last=False)

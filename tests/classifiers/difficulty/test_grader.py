@@ -69,6 +69,15 @@ def test_abstentions_count_as_strong_calls() -> None:
     assert run(grader, model, mixed[2000:]) == pytest.approx(0.5, abs=0.04)
 
 
+def test_what_abstains_buys_no_quality_for_what_does_not() -> None:
+    rng, model = random.Random(3), Scripted()
+    grader = Grader(model, 0.1, [], FLOOR, quality=0.85)
+    mixed = [scored(rng.random(), "script" if rng.random() < 0.8 else "") for _ in range(4000)]
+    run(grader, model, mixed[:2000])
+    judged = [one for one in mixed[2000:] if not one.abstained]
+    assert run(grader, model, judged[:100]) == pytest.approx(grader.share, abs=0.12)
+
+
 def test_a_new_tenant_starts_from_the_training_scores() -> None:
     model = Scripted()
     grader = Grader(model, 0.5, [i / 100 for i in range(101)])
