@@ -10,17 +10,23 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from math import isfinite
 from pathlib import Path
 from typing import Any, Final, cast
 
 from classifiers.difficulty.commonness import COMMONEST
-from classifiers.difficulty.features import BITS, BUCKETS, HEAD, STRUCTURE, TAIL
+from classifiers.difficulty.features import BITS, BUCKETS, CALLS, HEAD, STRUCTURE, TAIL
 
 MAGIC: Final = b"domicile-difficulty-4\n"
 LIMIT: Final = 1 << 20
 ANY: Final = "*"
+BASE: Final = 3
+"""Inputs of a head before the structure: predicted quality of weak and of strong, and `common`."""
+HEAVIEST: Final = 8.0
+"""No weight of a head may be larger: sums would not fit into 64 bits."""
 SHIPPED: Final = Path(__file__).parent.parent / "models" / "prior.bin"
 """The prior that is part of the package."""
 Numbers = tuple[float, ...]
@@ -146,7 +152,7 @@ def decode(data: bytes) -> Artifact:
             raise ArtifactError("artifact has other features than this version; train it again")
         pairs = [_pair(one) for one in header["pairs"]]
         name, card = str(header["name"]), dict(header["card"])
-    except (KeyError, TypeError, ValueError) as error:
+    except (AttributeError, KeyError, TypeError, ValueError, RecursionError) as error:
         raise ArtifactError(f"artifact header is damaged ({type(error).__name__})") from error
     size = 2 * BUCKETS + BUCKETS // 8
     begin = start + length + BUCKETS
@@ -168,8 +174,29 @@ def save(artifact: Artifact, path: Path) -> str:
     data = artifact.encode()
     if len(data) > LIMIT:
         raise ArtifactError(f"artifact has {len(data)} bytes, more than {LIMIT}: use fewer pairs")
-    path.write_bytes(data)
+    put(path, data, path)
     return artifact.version()
+
+
+def put(path: Path, data: bytes, like: Path) -> None:
+    """Put `data` at `path` in one step, durably: no one ever reads half of it. Raises OSError.
+
+    It has the owner and the mode of the file `like`, where there is one; a link stays a link.
+    """
+    target = path.resolve()
+    draft = target.with_name(f".{target.name}.{os.getpid()}.draft")
+    try:
+        with draft.open("xb") as file:
+            if like.exists():
+                kept = like.stat()
+                os.fchown(file.fileno(), kept.st_uid, kept.st_gid)
+                os.fchmod(file.fileno(), kept.st_mode & 0o777)
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        draft.replace(target)
+    finally:
+        draft.unlink(missing_ok=True)
 
 
 def _tables(data: bytes, start: int) -> Tables:
@@ -195,7 +222,29 @@ def _pair(raw: Mapping[str, object]) -> PairModel:
         raise TypeError
     fields["head"] = Head(**_fields(head))
     fields["envelope"] = Envelope(**_fields(envelope))
-    return PairModel(**cast(dict[str, Any], fields))
+    pair = PairModel(**cast(dict[str, Any], fields))
+    if not _sound(pair):
+        raise ValueError("numbers are missing, or are none")
+    return pair
+
+
+def _sound(pair: PairModel) -> bool:
+    """Whether a prompt can be scored: every number is one, and there are as many as are needed."""
+    head, limits = pair.head, pair.envelope
+    inputs = len(head.centre)
+    rows = (head.centre, head.spread, head.linear, *head.directions)
+    points = (*pair.knots, *pair.floor, pair.scales, pair.offsets)
+    single = (pair.rows, head.intercept, limits.known, limits.wide, limits.distinct, limits.code,
+              limits.distance, limits.words)  # fmt: skip
+    many = (*rows, *points, head.weights, pair.quantiles, limits.calls, single)
+    return (
+        all(_number(n) for numbers in many for n in numbers)
+        and all(spread > 0 for spread in head.spread)
+        and all(abs(n) <= HEAVIEST for numbers in rows[2:] for n in numbers)
+        and all(len(row) == inputs for row in rows) and inputs == BASE + len(STRUCTURE)
+        and len(head.weights) == len(head.directions) and len(limits.calls) == len(CALLS)
+        and all(len(point) == 2 for point in points) and pair.rows >= 0
+    )  # fmt: skip
 
 
 def _fields(raw: Mapping[str, object]) -> dict[str, Any]:
@@ -204,3 +253,7 @@ def _fields(raw: Mapping[str, object]) -> dict[str, Any]:
 
 def _frozen(value: object) -> object:
     return tuple(_frozen(one) for one in value) if isinstance(value, list) else value
+
+
+def _number(value: object) -> bool:
+    return isinstance(value, int | float) and isfinite(value)

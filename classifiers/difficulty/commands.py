@@ -120,17 +120,15 @@ def train(
     prior: bool = False,
     tell: Callable[[str], None] = lambda _: None,
 ) -> str:
-    """Train all pairs of the files' training rows (all rows if none is marked); return version.
+    """Train all pairs of the files' training rows (see `dataset.parted`); return version.
 
-    Rows that are marked otherwise are kept back, and measured for the card. Files are read in the
-    order of their names, so that the same files give the same bytes in whatever order they are
-    given.
+    The other rows are kept back, and measured for the card. Files are read in the order of their
+    names, so that the same files give the same bytes in whatever order they are given.
     """
     rows = dataset.binary(dataset.read(sorted(files, key=lambda file: (file.name, str(file)))))
-    marked = [row for row in rows if row.split == "train"]
-    held = [row for row in rows if row.split != "train"] if marked else []
+    own, held = dataset.parted(rows)
     common = None if prior else load(SHIPPED).common
-    return save(recipe.build(marked or rows, name, prior, tell, held, common), output)
+    return save(recipe.build(own, name, prior, tell, held, common), output)
 
 
 def calibrate(
@@ -143,9 +141,13 @@ def calibrate(
     """
     read = dataset.binary(dataset.read(files))
     rows = [row for row in read if row.pair == pair]
-    if len(rows) < MIN_LOCAL:
+    different = len({row.group for row in rows})
+    if different < MIN_LOCAL:
         there = "" if rows or not read else f"; {_there(read, pair)}"
-        raise TooFewRows(f"{len(rows)} labels of `{pair}`; at least {MIN_LOCAL} are needed{there}")
+        raise TooFewRows(
+            f"{different} labels of `{pair}`; at least {MIN_LOCAL} of different prompts are "
+            f"needed{there}"
+        )
     before = load(model)
     after = replace(calibrated(before, rows), name=name)
     return save(after, output), _before_and_after(before, after, rows)
@@ -173,7 +175,7 @@ def calibrated(artifact: Artifact, rows: Sequence[Example]) -> Artifact:
     values = np.array([difficulty.judge(row.features, row.view).value for row in rows])
     fitted: PairModel = replace(
         difficulty.model, weak=rows[0].weak, strong=rows[0].strong, rows=len(rows),
-        floor=floor_points(values, evaluation.gains(rows)),
+        floor=floor_points(values, evaluation.gains(rows), groups=[row.group for row in rows]),
         knots=platt_knots(values, evaluation.gains(rows) > 0),
         quantiles=tuple(float(q) for q in np.quantile(values, np.linspace(0, 1, 101)).round(9)),
     )  # fmt: skip
@@ -225,28 +227,29 @@ class Comparison:
 
 
 def compare(new: Path, used: Path, files: Sequence[Path], activate: bool = False) -> Comparison:
-    """Compare two artifacts on rows not marked `train`, paired.
+    """Compare two artifacts on the rows that `train` keeps back (see `dataset.parted`), paired.
 
     With `activate`, raises NotBetter unless `new` may take the place of `used`: it models every
     pair that `used` does, and for each pair whose model it changes there are MIN_LOCAL rows on
     which the lower bound of the difference is above zero.
     """
     rows = dataset.binary(dataset.read(files))
-    held = [row for row in rows if row.split != "train"]
+    if not rows:
+        raise NoRows("the files hold no rows")
+    held = dataset.parted(rows)[1]
     if not held:
-        raise TooFewRows("all rows are marked `train`; compare on rows that no model has seen")
+        raise TooFewRows("all rows are to train on; compare on rows that no model has seen")
     artifacts = _either(new), _either(used)
     if activate:
         _surely_better(*artifacts, held)
     first, second = (evaluation.score(one, held) for one in artifacts)
     gain = evaluation.gains(held)
-    found = evaluation.difference(first.rank, second.rank, gain)
-    figures = {
-        "call_performance": plots.call_performance(
-            {"new": (first.rank, gain), "used": (second.rank, gain)}
-        ),
-        "drift": plots.score_drift(second.rank.tolist(), first.rank.tolist()),
-    }
+    groups = [row.group for row in held]
+    found = evaluation.difference(first.rank, second.rank, gain, groups=groups)
+    figures = {"drift": plots.score_drift(second.rank.tolist(), first.rank.tolist())}
+    if gain.mean() > 0:
+        both = {"new": (first.rank, gain), "used": (second.rank, gain)}
+        figures["call_performance"] = plots.call_performance(both)
     return Comparison(found.value, found.low, found.high, figures, *artifacts)
 
 
@@ -283,15 +286,17 @@ def _surely_better(new: Artifact, used: Artifact, held: Sequence[Example]) -> No
         raise NotBetter("the new one has the models of the one in use: nothing would change")
     for pair in changed:
         rows = [row for row in held if row.pair == pair]
-        low = float("nan")
-        if len(rows) >= MIN_LOCAL:
+        groups = [row.group for row in rows]
+        different, low = len(set(groups)), float("nan")
+        if different >= MIN_LOCAL:
             first, second = (evaluation.score(one, rows).rank for one in (new, used))
-            low = evaluation.difference(first, second, evaluation.gains(rows)).low
+            gain = evaluation.gains(rows)
+            low = evaluation.difference(first, second, gain, groups=groups).low
         if not low > 0:
             raise NotBetter(
-                f"lower bound of the difference for `{pair}` is {low:.3f} on {len(rows)} rows; it "
-                f"must be above 0 on at least {MIN_LOCAL}. Keep the model in use and collect more "
-                "labels"
+                f"lower bound of the difference for `{pair}` is {low:.3f} on {different} rows of "
+                f"different prompts; it must be above 0 on at least {MIN_LOCAL} that `train` kept "
+                "back. Keep the model in use and collect more labels"
             )
 
 

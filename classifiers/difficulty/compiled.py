@@ -15,10 +15,10 @@ from pathlib import Path
 from struct import Struct
 from typing import Final
 
-from classifiers.difficulty.artifact import PairModel, Tables
+from classifiers.difficulty.artifact import BASE, PairModel, Tables
 from classifiers.difficulty.features import BUCKETS, PLAIN, STRUCTURE, calls_of, read
 from classifiers.difficulty.gate import Measured
-from classifiers.difficulty.head import BASE, Whole
+from classifiers.difficulty.head import Whole
 from classifiers.view import PromptView
 
 SOURCE: Final = Path(__file__).with_name("compiled.c")

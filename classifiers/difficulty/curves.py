@@ -7,6 +7,7 @@ Ties are broken in expectation. AIQ follows RouterBench (arXiv 2403.12031).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -100,16 +101,30 @@ def bounds(draws: list[float], value: float) -> Interval:
     return Interval(value, min(float(low), value), max(float(high), value))
 
 
-def floor_points(scores: Vector, gain: Vector, draws: int = 200) -> tuple[tuple[float, float], ...]:
-    """(strong share, lower 95 % bound of PGR there) in steps of 5 %, from a fixed bootstrap."""
+def floor_points(
+    scores: Vector, gain: Vector, draws: int = 200, groups: Sequence[str] = ()
+) -> tuple[tuple[float, float], ...]:
+    """(strong share, lower 95 % bound of PGR there) in steps of 5 %, from a fixed bootstrap.
+
+    `groups`: rows of one group are drawn together, so that copies of a row make nothing surer.
+    """
     rng = np.random.default_rng(0)
     shares = np.linspace(0, 1, 21)
-    kept = []
+    members = _members(groups)
+    size, kept = len(members) or len(gain), []
     for _ in range(draws):
-        rows = rng.integers(0, len(gain), len(gain))
+        rows = rng.integers(0, size, size)
+        if members:
+            rows = np.concatenate([members[i] for i in rows])
         if gain[rows].mean() > 0:
             kept.append(np.interp(shares, *curve(scores[rows], gain[rows])))
     if not kept:
         return ((1.0, 1.0),)
     low = np.quantile(np.array(kept), 0.025, axis=0)
     return tuple((round(float(s), 2), round(float(v), 6)) for s, v in zip(shares, low, strict=True))
+
+
+def _members(groups: Sequence[str]) -> list[NDArray[np.int64]]:
+    """The rows of each group; none without groups."""
+    place = np.unique(list(groups), return_inverse=True)[1]
+    return [np.flatnonzero(place == one) for one in range(int(place.max(initial=-1)) + 1)]

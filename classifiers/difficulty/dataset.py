@@ -12,15 +12,19 @@ import csv
 import gzip
 import json
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import isfinite
 from pathlib import Path
 from typing import Final
 from zlib import crc32
 
+from classifiers.difficulty.artifact import ANY
 from classifiers.difficulty.features import BUCKETS, STRUCTURE, Features, extract
 from classifiers.view import PromptView
 
+KEPT: Final = 5
+"""Of rows without a `split`, one group in so many is kept back."""
 TOLD_EACH: Final = 1000
 """Rows between two signs of progress."""
 _LONGEST: Final = 1 << 30
@@ -80,6 +84,21 @@ def binary(examples: Iterable[Example]) -> tuple[Example, ...]:
     )
 
 
+def parted(examples: Sequence[Example]) -> tuple[list[Example], list[Example]]:
+    """Rows to train on, and rows kept back to measure and compare on.
+
+    Where any row says what it is for, `split` decides. Where none does, every fifth group is kept
+    back, by its hash: the same ones in every file and at any time, so that a model is never
+    compared on what it was trained on.
+    """
+    if any(example.split for example in examples):
+        own = [example.split == "train" for example in examples]
+    else:
+        own = [crc32(f"kept-v1:{example.group}".encode()) % KEPT != 0 for example in examples]
+    pairs = list(zip(examples, own, strict=True))
+    return [e for e, fits in pairs if fits], [e for e, fits in pairs if not fits]
+
+
 def features_row(features: Features) -> dict[str, object]:
     """What an outcome store keeps of a prompt: hashes and shape, never text."""
     return {
@@ -93,7 +112,7 @@ def _examples(path: Path) -> Iterator[Example]:
     for number, row in _rows(path):
         try:
             yield _example(row, path.name.split(".")[0])
-        except (KeyError, TypeError, ValueError) as error:
+        except (KeyError, TypeError, ValueError, OverflowError) as error:
             raise RowError(
                 f"{path}:{number}: {_said(error)}; a row needs `weak`, `strong`, `y_weak`, "
                 "`y_strong` and `prompt` or `features`"
@@ -113,7 +132,7 @@ def _rows(path: Path) -> Iterator[tuple[int, Mapping[str, object]]]:
         yield from _stored(path)
     except RowError:
         raise
-    except (EOFError, ValueError, csv.Error, zlib.error) as error:
+    except (EOFError, ValueError, csv.Error, zlib.error, gzip.BadGzipFile) as error:
         raise RowError(f"`{path}` can't be read: {error}; is it whole?") from error
 
 
@@ -130,6 +149,9 @@ def _stored(path: Path) -> Iterator[tuple[int, Mapping[str, object]]]:
         with path.open(encoding="utf-8-sig", newline="") as lines:
             reader = csv.DictReader(lines)
             for row in reader:
+                if None in row:
+                    # A comma in a prompt without quotes would cut the prompt there, unseen.
+                    raise RowError(f"{path}:{reader.line_num}: more fields than columns; quote it")
                 yield reader.line_num, row
     elif name.endswith(".parquet"):
         from pyarrow import parquet  # optional extra, only for this format
@@ -147,7 +169,7 @@ def _json_lines(path: Path, lines: Iterable[bytes]) -> Iterator[tuple[int, Mappi
             row = json.loads(line)
         except UnicodeDecodeError as error:
             raise ValueError(f"line {number}: {error}") from error
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise RowError(f"{path}:{number}: not JSON: {error}") from error
         if not isinstance(row, dict):
             raise RowError(f"{path}:{number}: a row is a JSON object")
@@ -165,11 +187,26 @@ def _example(row: Mapping[str, object], stem: str) -> Example:
         view, features = PromptView(), _features(hashed)
         key = f"{crc32(json.dumps(features.words).encode()):08x}"
     return Example(
-        str(row["weak"]), str(row["strong"]), _quality(row["y_weak"]), _quality(row["y_strong"]),
+        _model(row["weak"]), _model(row["strong"]),
+        _quality(row["y_weak"]), _quality(row["y_strong"]),
         str(row.get("source") or stem), str(row.get("category") or ""),
         str(row.get("split") or ""), str(row.get("group") or key), view, features,
-        None if at in (None, "") else float(str(at)),
+        None if at in (None, "") else _finite(str(at)),
     )  # fmt: skip
+
+
+def _model(value: object) -> str:
+    if not isinstance(value, str) or value in ("", ANY):
+        raise ValueError(f"`{value}` is no name of a model")
+    return value
+
+
+def _finite(value: object) -> float:
+    """The number; NaN and infinity would make a whole training run worthless."""
+    number = float(str(value))
+    if not isfinite(number):
+        raise ValueError(f"`{value}` is not a finite number")
+    return number
 
 
 def _view(prompt: str | list[object]) -> PromptView:
@@ -185,12 +222,12 @@ def _features(raw: object) -> Features:
     if not isinstance(raw, Mapping):
         raise TypeError("no prompt and no features")
     stem, options = ({int(bucket) for bucket in raw[key]} for key in ("stem", "options"))
-    structure = tuple(float(value) for value in raw["structure"])
+    structure = tuple(_finite(value) for value in raw["structure"])
     if len(structure) != len(STRUCTURE) or not all(0 <= b < BUCKETS for b in stem | options):
         raise ValueError("features of another version")
     return Features(
-        stem - options, options, int(raw["count"]), structure, float(raw["wide"]),
-        float(raw["distinct"]), bool(raw["cut"]), float(raw.get("code", 0.0)),
+        stem - options, options, int(raw["count"]), structure, _finite(raw["wide"]),
+        _finite(raw["distinct"]), bool(raw["cut"]), _finite(raw.get("code", 0.0)),
     )  # fmt: skip
 
 

@@ -21,7 +21,6 @@ from classifiers.difficulty.scorer import Difficulty
 _TIMED: Final = 1000
 _IN_NAMES: Final = re.compile(r"[^\w.-]+")
 _PASSES: Final = 3
-_FEW_DRAWS: Final = 0.025
 Told = Callable[[str, int, int], None]
 """Progress: what is being done, how many parts of it are done, of how many."""
 
@@ -105,7 +104,7 @@ def _notes(reports: Sequence[Report]) -> list[str]:
     if unsaid:
         return [f"no APGR and CPT: {unsaid}"]
     left_out = max(report.left_out for report in reports)
-    if left_out > _FEW_DRAWS:
+    if left_out > evaluation.FEW:
         told = f"in {left_out:.1%} of bootstrap draws strong was not better than weak"
         return [f"too few rows for sure bounds: {told}, and the bounds leave those out"]
     return []

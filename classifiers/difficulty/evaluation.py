@@ -21,10 +21,12 @@ from classifiers.difficulty.bootstrap import Resampled, counts
 from classifiers.difficulty.curves import Interval
 from classifiers.difficulty.dataset import TOLD_EACH, Example
 from classifiers.difficulty.scorer import Difficulty
-from classifiers.difficulty.training import FOLDS, Trained, fold_of, train_pair
+from classifiers.difficulty.training import FOLDS, TooFewRows, Trained, fold_of, train_pair
 
 Vector = NDArray[np.float64]
 DRAWS: Final = 1000
+FEW: Final = 0.025
+"""Bounds that leave out more of the bootstrap draws than this are none."""
 Passed = Callable[[int], None]
 """Progress: how much is done."""
 
@@ -184,13 +186,18 @@ def fold(example: Example) -> int:
 def cross_validated(
     examples: Sequence[Example], fit: Callable[[Sequence[Example], Sequence[Example]], Scores]
 ) -> Scores:
-    """Scores by grouped 5-fold: each row by a model trained without its fold."""
+    """Scores by grouped 5-fold: each row by a model trained without its fold.
+
+    Raises TooFewRows, also where all rows are in one fold.
+    """
     folds = np.array([fold(e) for e in examples])
     rank, probability = np.zeros(len(examples)), np.zeros(len(examples))
     abstained = np.zeros(len(examples), bool)
     for one in range(FOLDS):
         held = [int(i) for i in np.flatnonzero(folds == one)]
         kept = [e for e, f in zip(examples, folds, strict=True) if f != one]
+        if held and not kept:
+            raise TooFewRows(f"all {len(held)} rows are in one fold: there is nothing to train on")
         if held:
             part = fit(kept, [examples[i] for i in held])
             rank[held], probability[held] = part.rank, part.probability
@@ -217,16 +224,33 @@ def draw(examples: Sequence[Example], labels: int, seed: int) -> tuple[list[int]
     return inside, [i for i, e in enumerate(examples) if e.group not in chosen]
 
 
-def difference(a: Vector, b: Vector, gain: Vector, draws: int = DRAWS, seed: int = 0) -> Interval:
-    """APGR of ranking `a` minus that of `b` on the same rows, paired bootstrap."""
+def difference(
+    a: Vector,
+    b: Vector,
+    gain: Vector,
+    draws: int = DRAWS,
+    seed: int = 0,
+    groups: Sequence[str] = (),
+) -> Interval:
+    """APGR of ranking `a` minus that of `b` on the same rows, paired bootstrap.
+
+    `groups`: rows of one group are drawn together, so that copies of a row make nothing surer.
+    Not a number where strong is not better than weak on the rows; bounds are none either where
+    that is so in more than one draw in forty, since they would leave those out.
+    """
     rng = np.random.default_rng(seed)
     first, second, drawn = Resampled(a, gain), Resampled(b, gain), []
+    place = np.unique(list(groups), return_inverse=True)[1] if groups else np.arange(len(gain))
     for _ in range(draws):
-        drawing = counts(rng, len(gain))
+        drawing = counts(rng, int(place.max(initial=-1)) + 1)[place]
         one, other = first.curve(drawing), second.curve(drawing)
         if one is not None and other is not None:
             drawn.append(one.area() - other.area())
-    return curves.bounds(drawn, curves.apgr(a, gain) - curves.apgr(b, gain))
+    if not gain.mean() > 0:
+        return Interval(nan, nan, nan)
+    value = curves.apgr(a, gain) - curves.apgr(b, gain)
+    sure = len(drawn) >= draws * (1 - FEW)
+    return curves.bounds(drawn, value) if sure else Interval(value, nan, nan)
 
 
 def false_easy(scores: Scores, gain: Vector, threshold: float) -> float:

@@ -7,18 +7,14 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from classifiers.difficulty.artifact import Head
+from classifiers.difficulty.artifact import BASE, HEAVIEST, Head
 from classifiers.difficulty.features import TEXT
 
-BASE: Final = 3
-"""Inputs before the structure: predicted quality of weak and of strong, and `common`."""
 CLIP: Final = 3.0
 UNIT: Final = 1 << 20
 """A z-score of one, as an integer."""
 WEIGHT: Final = 1 << 30
 """A weight of one, as an integer."""
-HEAVIEST: Final = 8.0
-"""No weight may be larger: sums would not fit into 64 bits."""
 
 
 class Whole(NamedTuple):

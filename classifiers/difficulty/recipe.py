@@ -48,7 +48,7 @@ def build(
     held: Sequence[Example] = (),
     common: bytes | None = None,
 ) -> Artifact:
-    """Train all pairs with MIN_PAIR rows and more, and the model of any pair.
+    """Train all pairs with MIN_PAIR different prompts and more, and the model of any pair.
 
     `held`: rows kept back from training, which the card then holds measurements of.
     `common`: how common words are; counted over the examples if not given.
@@ -97,11 +97,13 @@ def _build(
 ) -> Artifact:
     trained: dict[str, Trained] = {}
     for pair, rows in _by_pair(examples):
-        if len(rows) >= MIN_PAIR:
+        if len({row.group for row in rows}) >= MIN_PAIR:
             tell(pair)
-            trained[pair] = train_pair(rows, rows[0].weak, rows[0].strong, common)
+            trained[pair] = train_pair(rows, rows[0].weak, rows[0].strong, common, prior)
     if not trained:
-        raise TooFewRows(f"no pair has {MIN_PAIR} rows; collect more outcomes")
+        raise TooFewRows(
+            f"no pair has {MIN_PAIR} different prompts to train on; collect more outcomes"
+        )
     tell(ANY)
     trained[ANY] = train_any(examples, common)
     pairs: dict[str, PairModel] = {key: one.model for key, one in trained.items()}

@@ -14,11 +14,11 @@ from pathlib import Path
 from struct import Struct
 from typing import Final, NamedTuple
 
-from classifiers.difficulty.artifact import ANY, Artifact, PairModel, Tables
+from classifiers.difficulty.artifact import ANY, BASE, Artifact, PairModel, Tables
 from classifiers.difficulty.compiled import Library, load
 from classifiers.difficulty.features import TEXT, Features, extract
 from classifiers.difficulty.gate import Gate, Measured
-from classifiers.difficulty.head import BASE, CLIP, UNIT, WEIGHT, whole
+from classifiers.difficulty.head import CLIP, UNIT, WEIGHT, whole
 from classifiers.view import PromptView
 
 # Sums of up to 1,023 words in one number of 63 bits: weak, strong, known, common.

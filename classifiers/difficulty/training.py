@@ -9,7 +9,7 @@ does not yet. Everything is solved in a fixed order and rounded, so a recipe rep
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 from zlib import crc32
 
@@ -18,12 +18,12 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from classifiers.difficulty import commonness, ridge
-from classifiers.difficulty.artifact import ANY, Envelope, Head, PairModel, Tables
+from classifiers.difficulty.artifact import ANY, BASE, Envelope, Head, PairModel, Tables
 from classifiers.difficulty.calibration import platt_knots
 from classifiers.difficulty.curves import floor_points
 from classifiers.difficulty.dataset import Example
 from classifiers.difficulty.features import BUCKETS, STRUCTURE, TEXT
-from classifiers.difficulty.head import BASE, CLIP
+from classifiers.difficulty.head import CLIP
 
 Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]
@@ -54,8 +54,13 @@ def fold_of(group: str, salt: str = "fold-v1:", folds: int = FOLDS) -> int:
     return crc32((salt + group).encode()) % folds
 
 
-def train_pair(examples: Sequence[Example], weak: str, strong: str, common: bytes) -> Trained:
-    """Train the model of one pair. Raises TooFewRows below 50 rows, or without any gain."""
+def train_pair(
+    examples: Sequence[Example], weak: str, strong: str, common: bytes, prior: bool = False
+) -> Trained:
+    """Train the model of one pair. Raises TooFewRows below 50 rows, or without any gain.
+
+    `prior`: the bound of a model that never switches grading on counts rows, not prompts.
+    """
     _enough(examples)
     y = _outcomes(examples)
     x = ridge.design([e.features for e in examples])
@@ -64,8 +69,13 @@ def train_pair(examples: Sequence[Example], weak: str, strong: str, common: byte
     weights, means = ridge.fit(x, y, penalty)
     square = 0.5 if len(examples) >= MANY else 0.3
     inputs = np.hstack([base, _structure(examples, common)])
-    return _assembled(examples, (weak, strong), inputs, y, _quantised(weights), means, square,
-                      range(inputs.shape[1]))  # fmt: skip
+    trained = _assembled(examples, (weak, strong), inputs, y, _quantised(weights), means, square,
+                         range(inputs.shape[1]))  # fmt: skip
+    if prior:
+        return trained
+    gain = np.array([e.y_strong - e.y_weak for e in examples])
+    floor = floor_points(trained.gains, gain, groups=[e.group for e in examples])
+    return replace(trained, model=replace(trained.model, floor=floor))
 
 
 def train_any(examples: Sequence[Example], common: bytes) -> Trained:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import sys
 from collections.abc import Callable, Mapping
+from math import isfinite
 from pathlib import Path
 from typing import ParamSpec, TypeVar
 
@@ -104,7 +105,8 @@ def evaluate(
 def train(files: tuple[Path, ...], output: Path, name: str, prior: bool, as_json: bool) -> None:
     """Train every pair of the rows into a new artifact.
 
-    Rows whose `split` is not `train` are kept back and measured, for the card.
+    Rows whose `split` is not `train` are kept back and measured, for the card. Where no row has a
+    `split`, every fifth prompt is kept back, the same ones each time.
 
     \b
     Example:
@@ -168,10 +170,10 @@ def compare(
     plots: Path | None,
     as_json: bool,
 ) -> None:
-    """Compare a NEW artifact with the one in USED on rows that neither has seen.
+    """Compare a NEW artifact with the one in USED on the rows that `train` keeps back.
 
     With --activate the file USED becomes NEW in one step, and the old one USED.before, when each
-    pair that changes has 200 rows and a lower bound of the difference above 0; else nothing is
+    pair that changes has 200 prompts and a lower bound of the difference above 0; else nothing is
     written. A router that watches its files takes the new one by itself, `SIGHUP` at once.
 
     \b
@@ -191,7 +193,9 @@ def compare(
         found, more = commands.compare(new, used, files), {}
     _draw(plots, found.figures)
     numbers = {"value": found.value, "low": found.low, "high": found.high}
-    _show("difference", {**numbers, **more}, as_json)
+    # What is no number is `null`: NaN would be no JSON.
+    told = {name: value if isfinite(value) else None for name, value in numbers.items()}
+    _show("difference", {**told, **more}, as_json)
 
 
 @command.command("card")

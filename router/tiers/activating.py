@@ -6,12 +6,11 @@ router that watches its files takes the new one at its next look. The one before
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from classifiers.difficulty.artifact import SHIPPED, load
+from classifiers.difficulty.artifact import SHIPPED, load, put
 from classifiers.difficulty.commands import Comparison, compare
 
 BEFORE: Final = ".before"
@@ -39,22 +38,6 @@ def activate(new: Path, used: Path, files: Sequence[Path]) -> tuple[Comparison, 
     if load(target).version() != found.used.version():
         raise NotActivated(f"`{used}` was changed meanwhile: compare again")
     kept = target.with_name(target.name + BEFORE)
-    _put(kept, found.used.encode(), target)
-    _put(target, found.new.encode(), target)
+    put(kept, found.used.encode(), target)
+    put(target, found.new.encode(), target)
     return found, kept
-
-
-def _put(path: Path, data: bytes, like: Path) -> None:
-    """Put `data` at `path` in one step, durably, with the owner and the mode of `like`."""
-    kept = like.stat()
-    draft = path.with_name(f".{path.name}.{os.getpid()}.draft")
-    try:
-        with draft.open("xb") as file:
-            os.fchown(file.fileno(), kept.st_uid, kept.st_gid)
-            os.fchmod(file.fileno(), kept.st_mode & 0o777)
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        draft.replace(path)
-    finally:
-        draft.unlink(missing_ok=True)

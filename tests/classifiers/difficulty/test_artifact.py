@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import re
 from dataclasses import replace
+from math import isfinite
 from pathlib import Path
+from random import Random
 
 import pytest
 from hypothesis import given, settings
@@ -11,6 +15,8 @@ from hypothesis import strategies as st
 
 from classifiers.difficulty import artifact as module
 from classifiers.difficulty.artifact import Artifact, ArtifactError, decode, load, save
+from classifiers.difficulty.scorer import Difficulty
+from classifiers.view import PromptView
 
 
 def test_round_trip(artifact: Artifact, tmp_path: Path) -> None:
@@ -46,6 +52,43 @@ def test_a_short_or_long_file_is_refused(artifact: Artifact, cut: int) -> None:
         decode(data[:-cut])
     with pytest.raises(ArtifactError, match="cut short"):
         decode(data + bytes(cut))
+
+
+def test_a_header_with_damaged_numbers_is_refused_or_can_be_scored(artifact: Artifact) -> None:
+    data = artifact.encode()
+    start = len(module.MAGIC) + 4
+    header = data[start : start + int.from_bytes(data[start - 4 : start], "big")]
+    places = list(re.finditer(rb"-?\d+(\.\d+)?(e-?\d+)?", header))
+    for place in Random(1).sample(places, 60):
+        for new in (b"NaN", b"1e999", b"null", b'"x"', b"[]", b"{}", b"1e300", b"0"):
+            text = header[: place.start()] + new + header[place.end() :]
+            body = data[start + len(header) :]
+            try:
+                found = decode(module.MAGIC + len(text).to_bytes(4, "big") + text + body)
+            except ArtifactError:
+                continue
+            score = Difficulty(found, "w", "s").score(PromptView.of_text("What is the sky for?"))
+            assert isfinite(score.probability)
+
+
+def test_what_is_written_is_never_half_there(
+    artifact: Artifact, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "m.bin"
+    save(artifact, path)
+    path.chmod(0o640)
+    (tmp_path / "link.bin").symlink_to(path)
+    save(replace(artifact, name="other"), tmp_path / "link.bin")
+    assert (load(path).name, path.stat().st_mode & 0o777) == ("other", 0o640)
+
+    def full(fd: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match="No space"):
+        save(artifact, path)
+    assert load(path).name == "other"
+    assert sorted(one.name for one in tmp_path.iterdir()) == ["link.bin", "m.bin"]
 
 
 def test_features_of_another_version_are_refused(artifact: Artifact) -> None:

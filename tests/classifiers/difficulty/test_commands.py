@@ -173,6 +173,33 @@ def test_compare_activates_only_what_is_surely_better(
         compare(poor, model, [unseen], activate=True)
 
 
+def test_a_model_is_not_compared_on_what_it_was_trained_on(
+    tmp_path: Path, model: Path, unseen: Path, fresh: list[Example]
+) -> None:
+    """Outcomes have no `split`: the same files are trained on and compared with."""
+    few = write(tmp_path / "few.jsonl", fresh[:300], split="")
+    train([few], tmp_path / "few.bin")
+    assert load(tmp_path / "few.bin").pairs["w:s"].rows < 270
+    with pytest.raises(NotBetter, match=r"on \d\d rows of different prompts"):
+        compare(tmp_path / "few.bin", model, [few], activate=True)
+    with pytest.raises(TooFewRows, match="no model has seen"):
+        compare(model, model, [write(tmp_path / "all.jsonl", fresh, split="train")])
+
+
+def test_copies_of_a_few_prompts_are_no_evidence(
+    tmp_path: Path, model: Path, fresh: list[Example]
+) -> None:
+    other = tmp_path / "other.bin"
+    calibrate([write(tmp_path / "own.jsonl", fresh)], "w:s", other, model)
+    copies = write(tmp_path / "copies.jsonl", fresh[:20] * 20, split="test")
+    with pytest.raises(NotBetter, match="on 20 rows of different prompts"):
+        compare(model, other, [copies], activate=True)
+    with pytest.raises(TooFewRows, match=r"^20 labels of `w:s`"):
+        calibrate([copies], "w:s", tmp_path / "local.bin", model)
+    with pytest.raises(TooFewRows, match="200 different prompts"):
+        train([write(copies, fresh[:20] * 20, split="train")], tmp_path / "new.bin")
+
+
 @pytest.mark.parametrize("which", [0, 1])
 def test_compare_names_the_artifact_that_is_none(
     tmp_path: Path, model: Path, unseen: Path, which: int

@@ -79,3 +79,15 @@ def test_equal_to_the_shared_metrics() -> None:
         assert found == pytest.approx(shared.cpt(scores, weak, strong, x))
     p = rng.random(800)
     assert curves.ece(p, weak) == pytest.approx(shared.ece(p, weak))
+
+
+def test_copies_of_rows_do_not_raise_the_floor() -> None:
+    random = np.random.default_rng(1)
+    scores = random.random(50)
+    gain = (random.random(50) < scores).astype(float)
+    copied = np.tile(scores, 10), np.tile(gain, 10)
+    once = dict(curves.floor_points(scores, gain))[0.5]
+    unseen = dict(curves.floor_points(*copied))[0.5]
+    counted = curves.floor_points(copied[0], copied[1], groups=[str(i) for i in range(50)] * 10)
+    assert unseen > once + 0.05
+    assert dict(counted)[0.5] == pytest.approx(once, abs=0.02)

@@ -5,11 +5,14 @@ from __future__ import annotations
 import csv
 import gzip
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from classifiers.difficulty.dataset import Example, RowError, binary, features_row, read
+from classifiers.difficulty.dataset import Example, RowError, binary, features_row, parted, read
+from classifiers.difficulty.features import extract
+from classifiers.view import PromptView
 
 ROW = {"prompt": "What is 2+2?", "weak": "w", "strong": "s", "y_weak": 0.4, "y_strong": 1}
 
@@ -90,13 +93,52 @@ def test_a_bad_row_is_named_by_its_line_behind_blank_ones(tmp_path: Path) -> Non
         ({"prompt": None}, "no prompt and no features"),
         ({"prompt": [1]}, "needs messages"),
         ({"prompt": []}, "needs messages"),
+        ({"weak": None}, "`None` is no name of a model"),
+        ({"strong": ""}, "`` is no name of a model"),
+        ({"weak": "*"}, "is no name of a model"),
+        ({"weak": ["w"]}, "is no name of a model"),
+        ({"at": "nan"}, "not a finite number"),
+        ({"features": {"count": float("inf")}}, "infinity"),
+        ({"features": {"structure": [float("nan")] * 11}}, "`nan` is not a finite number"),
+        ({"features": {"wide": float("inf")}}, "`inf` is not a finite number"),
+        ({"features": {"distinct": float("nan")}}, "`nan` is not a finite number"),
     ],
 )
 def test_what_is_wrong_with_a_row_is_told(
     tmp_path: Path, changes: dict[str, object], message: str
 ) -> None:
+    if isinstance(hashed := changes.get("features"), dict):
+        known = features_row(extract(PromptView.of_text("What is 2+2?")))
+        changes = {"prompt": None, "features": {**known, **hashed}}
     with pytest.raises(RowError, match=message):
         read([write(tmp_path / "a.jsonl", {**ROW, **changes})])
+
+
+def test_json_as_deep_as_no_one_reads_is_a_bad_row(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text("[" * 100_000)
+    with pytest.raises(RowError, match=r"a\.jsonl:1: not JSON"):
+        read([tmp_path / "a.jsonl"])
+
+
+def test_a_comma_without_quotes_does_not_cut_a_prompt_unseen(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("weak,strong,y_weak,y_strong,prompt\nw,s,0,1,Hello, what is it?\n")
+    with pytest.raises(RowError, match=r"a\.csv:2: more fields than columns"):
+        read([path])
+
+
+def test_rows_without_a_split_part_the_same_way_in_every_file(examples: list[Example]) -> None:
+    marked, unmarked = examples, [replace(one, split="") for one in examples]
+    assert parted(marked) == (
+        [one for one in examples if one.split == "train"],
+        [one for one in examples if one.split == "test"],
+    )
+    own, held = parted(unmarked)
+    assert 0.1 < len(held) / len(unmarked) < 0.3
+    assert not {one.group for one in own} & {one.group for one in held}
+    again = parted([*unmarked[200:], *unmarked])[1]
+    assert {one.group for one in again} == {one.group for one in held}
+    assert parted([]) == ([], [])
 
 
 def test_outcomes_may_be_true_and_false_and_prompts_dialogues(tmp_path: Path) -> None:
@@ -123,12 +165,16 @@ def test_an_unknown_format_says_which_are_known(tmp_path: Path) -> None:
         read([tmp_path / "a.xlsx"])
 
 
-@pytest.mark.parametrize("name", ["cut.jsonl.gz", "flipped.jsonl.gz", "latin.jsonl", "latin.csv"])
+@pytest.mark.parametrize(
+    "name", ["cut.jsonl.gz", "flipped.jsonl.gz", "sum.jsonl.gz", "latin.jsonl", "latin.csv"]
+)
 def test_a_file_that_is_not_whole_is_named(tmp_path: Path, name: str) -> None:
     path = write(tmp_path / name, *[{**ROW, "prompt": str(n)} for n in range(200)])
     data = path.read_bytes()
     if name.startswith("cut"):
         path.write_bytes(data[: len(data) // 2])
+    elif name.startswith("sum"):
+        path.write_bytes(data[:-8] + bytes(4) + data[-4:])
     elif name.startswith("flipped"):
         path.write_bytes(data[:20] + bytes(byte ^ 0xFF for byte in data[20:]))
     else:

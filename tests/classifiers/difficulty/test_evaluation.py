@@ -5,12 +5,14 @@ from __future__ import annotations
 from functools import partial
 
 import numpy as np
+import pytest
 
 from classifiers.difficulty import evaluation
 from classifiers.difficulty.artifact import Artifact
 from classifiers.difficulty.dataset import Example
 from classifiers.difficulty.evaluation import Scores
 from classifiers.difficulty.features import BUCKETS
+from classifiers.difficulty.training import TooFewRows
 
 
 def test_fresh_rows_are_ranked_and_calibrated(artifact: Artifact, fresh: list[Example]) -> None:
@@ -54,6 +56,36 @@ def test_difference_of_a_ranking_to_itself_and_to_noise(
     assert (same.value, same.low, same.high) == (0, 0, 0)
     noise = np.random.default_rng(0).random(len(gain))
     assert evaluation.difference(ranks, noise, gain, draws=100).low > 0
+
+
+def test_copies_of_rows_make_no_difference_surer() -> None:
+    random = np.random.default_rng(3)
+    gain = (random.random(30) < 0.5).astype(float)
+    a, b = gain + random.random(30), random.random(30)
+    once = evaluation.difference(a, b, gain, draws=300)
+    first, second, gained = (np.tile(one, 20) for one in (a, b, gain))
+    groups = [str(number) for number in range(30)] * 20
+    again = evaluation.difference(first, second, gained, draws=300, groups=groups)
+    unseen = evaluation.difference(first, second, gained, draws=300)
+    assert again.value == pytest.approx(once.value, abs=0.03)
+    assert again.high - again.low == pytest.approx(once.high - once.low, rel=0.25)
+    assert unseen.high - unseen.low < (again.high - again.low) / 2
+
+
+def test_without_a_gap_there_is_no_difference_and_with_an_unsure_one_no_bound() -> None:
+    ranks, noise = np.arange(40.0), np.arange(40.0)[::-1]
+    even = np.array([1.0, -1.0] * 20)
+    assert np.isnan(evaluation.difference(ranks, noise, even, draws=200).low)
+    unsure = np.array([1.0] + [1.0, -1.0] * 19 + [1.0])
+    found = evaluation.difference(ranks, noise, unsure, draws=200)
+    assert np.isfinite(found.value)
+    assert np.isnan(found.low)
+
+
+def test_folds_that_leave_nothing_to_train_on_are_told(examples: list[Example]) -> None:
+    fit = partial(evaluation.fit_and_score, common=bytes(BUCKETS))
+    with pytest.raises(TooFewRows, match="all 60 rows are in one fold"):
+        evaluation.cross_validated([examples[0]] * 60, fit)
 
 
 def test_false_easy_counts_only_what_went_to_small() -> None:

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from classifiers.difficulty.artifact import Artifact
+from classifiers.difficulty.artifact import BASE, HEAVIEST, Artifact
 from classifiers.difficulty.features import TEXT
-from classifiers.difficulty.head import BASE, HEAVIEST, UNIT, WEIGHT, whole
+from classifiers.difficulty.head import UNIT, WEIGHT, whole
 
 
 def test_weights_are_rounded_to_whole_numbers(artifact: Artifact) -> None:

@@ -115,6 +115,20 @@ def test_a_better_artifact_takes_the_place_of_the_one_in_use(
     assert Path(str(ran.json["kept"])).read_bytes() == poor.read_bytes()
 
 
+def test_a_difference_that_is_no_number_is_null(
+    domicile: Domicile, tmp_path: Path, trained: Path, poor: Path
+) -> None:
+    held = rows(tmp_path / "test.jsonl", 250, "test", 6)
+    lines = [json.loads(line) for line in held.read_text().splitlines()]
+    held.write_text("\n".join(json.dumps({**one, "y_weak": 1, "y_strong": 1}) for one in lines))
+    used = tmp_path / "own.bin"
+    used.write_bytes(poor.read_bytes())
+    ran = domicile("classifier", "compare", trained, used, held, "--json")
+    assert (ran.code, ran.json) == (0, dict.fromkeys(("value", "low", "high")))
+    assert domicile("classifier", "compare", trained, used, held, "--activate").code == 1
+    assert used.read_bytes() == poor.read_bytes()
+
+
 def test_the_card_is_markdown(domicile: Domicile, trained: Path) -> None:
     ran = domicile("classifier", "card", "--model", trained)
     assert ran.code == 0
