@@ -108,7 +108,8 @@ def _urls(config: EndpointConfig) -> Iterator[str]:
     if config.replicas is not None:
         yield from config.replicas.urls
         if config.replicas.dns:
-            yield f"http://{config.replicas.dns}"
+            scheme = "https" if config.replicas.tls else "http"
+            yield f"{scheme}://{config.replicas.dns}"
 
 
 def _settings(config: EndpointConfig, path: Path) -> Mapping[str, str]:
@@ -123,7 +124,38 @@ def _settings(config: EndpointConfig, path: Path) -> Mapping[str, str]:
         if not isinstance(value, str):
             raise Refused((*path, key), f"setting `{key}` is text")
         settings[key] = value
-    return {**settings, **_of_fleet(config, path)}
+    return {**settings, **_of_fleet(config, path), **_of_tls(config, path)}
+
+
+def _of_tls(config: EndpointConfig, path: Path) -> dict[str, str]:
+    """Whom its TLS trusts, and what it shows."""
+    named = {"ca": config.ca, "client_cert": config.client_cert, "client_key": config.client_key}
+    found = {key: value for key, value in named.items() if value is not None}
+    for key, other in (("client_cert", "client_key"), ("client_key", "client_cert")):
+        if key in found and other not in found:
+            raise Refused((*path, key), f"`{key}` needs its `{other}`")
+    replicas = config.replicas
+    if replicas is not None and replicas.tls is not None:
+        found["tls_name"] = replicas.tls
+    if found and not _speaks_tls(config):
+        key = next(iter(found))
+        where = (*path, "replicas", "tls") if key == "tls_name" else (*path, key)
+        message = (
+            f"`{where[-1]}` says something of TLS, and none of its URLs is `https://`; of replicas "
+            "that are found say `tls: NAME`, the name that their certificates prove"
+        )
+        raise Refused(where, message)
+    return found
+
+
+def _speaks_tls(config: EndpointConfig) -> bool:
+    """Whether any of its requests may go over TLS: URLs that are not written are https."""
+    replicas = config.replicas
+    found = replicas is not None and (replicas.srv or replicas.kubernetes)
+    if replicas is not None and (replicas.file or (found and replicas.tls)):
+        return True
+    urls = list(_urls(config))
+    return any(url.startswith("https:") for url in urls) or not (urls or found)
 
 
 def _of_fleet(config: EndpointConfig, path: Path) -> dict[str, str]:
@@ -156,7 +188,12 @@ def _lookup(replicas: ReplicasConfig, path: Path) -> dict[str, str]:
         "kubernetes": replicas.kubernetes,
         "file": replicas.file,
     }
-    given = [f"{way}:{what}" for way, what in ways.items() if what is not None]
+    tls = "" if replicas.tls is None else "+tls"
+    given = [
+        f"{way}{'' if way == 'file' else tls}:{what}"
+        for way, what in ways.items()
+        if what is not None
+    ]
     if len(given) > 1:
         message = "replicas are found in one way: keep one of `dns`, `srv`, `kubernetes`, `file`"
         raise Refused(path, message)

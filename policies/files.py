@@ -16,6 +16,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSche
 from policies.measures import duration, rate, spending
 
 _NAME: Final = r"^[a-zA-Z0-9][a-zA-Z0-9_.-]{0,62}$"
+_HOST: Final = r"^[a-z0-9_]([a-z0-9_.-]{0,251}[a-z0-9_])?$"
 
 
 def moment(text: object) -> float:
@@ -52,6 +53,7 @@ Spent = Annotated[tuple[int, float], BeforeValidator(_TOKENS), WithJsonSchema({"
 _TEXTS: Final = {"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]}
 Words = Annotated[tuple[str, ...], BeforeValidator(words), WithJsonSchema(_TEXTS)]
 Name = Annotated[str, Field(pattern=_NAME)]
+FileReference = Annotated[str, Field(pattern=r"^file:[^:]+$")]
 Urgency = Literal["interactive", "standard", "batch"]
 Written = Annotated[
     object,
@@ -145,11 +147,11 @@ class GradingConfig(Strict):
     price: Annotated[float, Field(gt=0)] | None = None
     quality: Annotated[float, Field(ge=0, le=1)] | None = None
     accept_prior: bool = False
-    model: Annotated[str, Field(pattern=r"^file:[^:]+$")] | None = None
+    model: FileReference | None = None
     explore: Annotated[float, Field(ge=0, le=0.05)] = 0.02
     tolerance: Annotated[float, Field(ge=0, lt=1)] = 0.05
     judge: str = "exact"
-    references: Annotated[str, Field(pattern=r"^file:[^:]+$")] | None = None
+    references: FileReference | None = None
     accept_code: bool = False
     cascade: CascadeConfig | None = None
 
@@ -201,7 +203,8 @@ class ReplicasConfig(Strict):
 
     `file` lists one base URL a line and may change while the router runs. `within` are the
     networks (`10.0.0.0/8`) that found addresses must lie in, so that whoever writes the names
-    can't move a fleet: the endpoint's region is stated here, and only here.
+    can't move a fleet: the endpoint's region is stated here, and only here. `tls`: replicas speak
+    TLS, and their certificates prove this name; the lines of a `file` say themselves who does.
     """
 
     dns: str | None = None
@@ -210,6 +213,7 @@ class ReplicasConfig(Strict):
     file: str | None = None
     within: Words = ()
     urls: Words = ()
+    tls: Annotated[str, Field(pattern=_HOST)] | None = None
 
 
 class CapacityConfig(Strict):
@@ -242,7 +246,11 @@ class BurstConfig(Strict):
 
 
 class EndpointConfig(BaseModel):
-    """One callable deployment. Settings of its kind stand beside these keys."""
+    """One callable deployment. Settings of its kind stand beside these keys.
+
+    `ca`: a PEM file of the only authorities that its TLS trusts. `client_cert` and `client_key`:
+    PEM files of a certificate to show it, and of its key.
+    """
 
     model_config = ConfigDict(extra="allow", frozen=True)
 
@@ -269,6 +277,9 @@ class EndpointConfig(BaseModel):
     price: PriceConfig = PriceConfig()
     assurances: tuple[AssuranceConfig, ...] = ()
     credentials: str | None = None
+    ca: FileReference | None = None
+    client_cert: FileReference | None = None
+    client_key: FileReference | None = None
 
 
 class AttributeConfig(Strict):

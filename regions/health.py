@@ -79,6 +79,7 @@ class _Record:
     trial_until: float = 0.0
     recovered: float = float("-inf")
     proven: int = 0
+    why: str = ""
 
 
 _TURNS: Final = (0, 0, 2, 3)
@@ -97,8 +98,11 @@ class HealthBook:
         self._settings = settings or HealthSettings()
         self._records: dict[str, _Record] = {}
 
-    def observe(self, key: str, sign: Sign, now: float, retry_after: float | None = None) -> None:
-        """Learn from one attempt. `retry_after` in seconds, for `Sign.LOAD`."""
+    def observe(
+        self, key: str, sign: Sign, now: float, retry_after: float | None = None, why: str = ""
+    ) -> None:
+        """Learn from one attempt. `retry_after` in seconds, for `Sign.LOAD`; `why`: in a word, for
+        who looks at its mark."""
         if sign is Sign.CLIENT:
             self._end_trial(key)
             return
@@ -111,6 +115,7 @@ class HealthBook:
             return
         if record is None:
             record = self._records[key] = _Record()
+        record.why = why
         if sign is Sign.LOAD:
             self._load(record, now, retry_after)
         elif sign is Sign.BROKE:
@@ -207,6 +212,11 @@ class HealthBook:
     def marked(self, now: float) -> tuple[str, ...]:
         """The keys under a mark, in order."""
         return tuple(sorted(k for k, r in self._records.items() if now < r.marked_until))
+
+    def why(self, key: str) -> str:
+        """What went wrong last at a replica, in a word; empty where that is not known."""
+        record = self._records.get(key)
+        return "" if record is None else record.why
 
     # ----------------------------------------------------------------------------------
 

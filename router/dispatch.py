@@ -370,7 +370,7 @@ class Dispatcher:
         provider = run.arrival.snapshot.provider(candidacy.endpoint)
         one = failed_attempt(provider, error, self.wall_time())
         one = self.prefills.judged(run, candidacy, one)
-        self.health.observe(replica, one.sign, now, one.retry_after)
+        self.health.observe(replica, one.sign, now, one.retry_after, error.told)
         run.attempts.append(
             replace(
                 self._one(candidacy, replica, one.result, began, one.status, error.call_id),

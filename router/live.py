@@ -186,7 +186,8 @@ class Live:
         found += [f"anchor {one.name}: {one.reason or one.state}" for one in late]
         found += () if self.whole is None else self.whole.troubles
         marked = self.health.marked(self.loop_time())
-        return [*found, *(f"marked: {key}" for key in marked)]
+        whys = [(key, self.health.why(key)) for key in marked]
+        return [*found, *(f"marked: {key}" + (f" ({why})" if why else "") for key, why in whys)]
 
     def anchored(self) -> list[AnchorHealth]:
         """The anchors as they stand; empty when none is configured."""

@@ -43,7 +43,10 @@ class Described:
 ALL: Final = (
     Described("domicile_requests_total", "counter", "Requests ended.", ("surface", "code")),
     Described(
-        "domicile_attempts_total", "counter", "Attempts at an endpoint.", ("endpoint", "result")
+        "domicile_attempts_total",
+        "counter",
+        "Attempts at an endpoint; of TLS that failed, with why.",
+        ("endpoint", "result"),
     ),
     Described("domicile_tokens_total", "counter", "Tokens used.", ("endpoint", "direction")),
     Described(

@@ -17,6 +17,7 @@ from router.auth import KeyRing
 from router.config import Config
 from router.providers.base import Provider, Target
 from router.tiers.difficulty import Rated
+from router.transport.messages import Tls
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +33,7 @@ class Snapshot:
         accepted: profiles with the source region, of which the baseline accepts drift.
         drifted: endpoint name → where it was found to run beyond what the catalog says.
         difficulty: model name → what it is graded by; a model that isn't graded has none.
+        trust: endpoint name → what differs from the usual in its TLS, where something does.
         attached: SHA-256, hex → the larger parts that `content` names by digest (the catalog's
             files), stored beside it.
     """
@@ -49,6 +51,7 @@ class Snapshot:
     drifted: Mapping[str, Footprint] = field(default_factory=dict)
     attached: Mapping[str, bytes] = field(default_factory=dict, repr=False)
     difficulty: Mapping[str, Rated] = field(default_factory=dict)
+    trust: Mapping[str, Tls] = field(default_factory=dict)
 
     async def keep(self, log: AuditLog) -> None:
         """Store content and attachments beside the log, before a decision names them.

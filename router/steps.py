@@ -304,6 +304,9 @@ class TwelveSteps:
         except AuditError:
             # Recovery closes what stays open; the client's answer is not held back for it.
             self.metrics.count("domicile_log_failures_total")
+        for one in tried:
+            told = f"{one.result}:{one.provider_code}" if one.result == "tls_failed" else one.result
+            self.metrics.count("domicile_attempts_total", (one.endpoint, told))
         if plan.admitted.lease.reservation is not None and how != "decided_again":
             plan.admitted.lease.settle(0 if ended.usage is None else sum(ended.usage))
         if dispatched is not None:

@@ -17,7 +17,7 @@ from router.opening import StatusRefused, StreamFailed
 from router.providers.base import Failure, Kind, Provider
 from router.providers.failures import RETRY_CEILING, by_status, error_in_answer
 from router.relay import Relayed
-from router.transport.messages import AttemptFailed, Fate, NoRoomHere
+from router.transport.messages import AttemptFailed, ConnectFailed, Fate, NoRoomHere, TlsFailed
 from router.types import Attempt, Candidacy, Plan
 
 _SIGNS: Final[Mapping[Kind, Sign]] = MappingProxyType(
@@ -35,13 +35,15 @@ _SIGNS: Final[Mapping[Kind, Sign]] = MappingProxyType(
 )
 _CODES: Final[Mapping[str, Sign]] = MappingProxyType(
     {
-        "connect_failed": Sign.DEAD,
+        ConnectFailed.code: Sign.DEAD,
+        TlsFailed.code: Sign.DEAD,
         "timeout": Sign.DEAD,
         "deadline": Sign.CLIENT,
         "aborted": Sign.CLIENT,
         "connection_lost": Sign.ILL,
     }
 )
+_UNREACHED: Final = frozenset({ConnectFailed.code, TlsFailed.code, "timeout", NoRoomHere.code})
 _PASSED_ON: Final = frozenset({400, 404, 413, 415, 422})
 """Statuses of an endpoint that mean the same coming from us; a 421 or 407 would not."""
 _OURS: Final = frozenset({"client_stalled", "deadline"})
@@ -104,7 +106,7 @@ class Failed:
 def failed(code: str, fate: Fate) -> Failed:
     """An attempt that got no answer, or none that could be read."""
     sign = _CODES.get(code, Sign.ILL)
-    return Failed(code, sign, fate, load=code in ("connect_failed", "timeout", NoRoomHere.code))
+    return Failed(code, sign, fate, load=code in _UNREACHED)
 
 
 def _clients(failure: Failure) -> RequestError:
@@ -271,7 +273,7 @@ def failed_attempt(provider: Provider, error: AttemptFailed, now: float) -> Fail
         return Failed.told(error.failure, error.fate)
     if isinstance(error, StreamFailed):
         return Failed.told(error_in_answer(error.error), error.fate)
-    one = failed(error.code, error.fate)
+    one = replace(failed(error.code, error.fate), provider_code=error.detail)
     # A client's short deadline ends attempts at endpoints that are well.
     return replace(one, sign=Sign.CLIENT) if error.hurried else one
 

@@ -17,7 +17,7 @@ from regions.footprints.parameters import place_parameters
 from regions.model import Endpoint
 from router.errors import RequestError
 from router.frozen import frozen
-from router.transport.messages import AttemptFailed, Fate, Headers, OutboundRequest, TlsFiles
+from router.transport.messages import AttemptFailed, Fate, Headers, OutboundRequest, Tls
 from router.usage import Usage
 
 _SECRET = re.compile(r"[!-~]+")
@@ -104,7 +104,7 @@ Credential = Bearer | AwsKeys
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Where one attempt goes: the replica's base URL, its TLS files, the endpoint's credential.
+    """Where one attempt goes: the replica's base URL, its TLS, the endpoint's credential.
 
     `url` is empty where the provider derives the host from the endpoint; it may hold a key, so
     it stays out of `repr`. Replicas of a lower `priority` are asked while one of them is well and
@@ -113,7 +113,7 @@ class Target:
 
     url: str = field(default="", repr=False)
     credential: Credential | None = None
-    tls: TlsFiles | None = None
+    tls: Tls | None = None
     priority: int = 0
     share: float = 1.0
 

@@ -31,7 +31,7 @@ from router.transport.messages import (
     Headers,
     Origin,
     OutboundRequest,
-    TlsFiles,
+    Tls,
     header,
     media_type_of,
 )
@@ -170,7 +170,7 @@ def _common(accept: bytes, token: str | None) -> Headers:
 
 
 @lru_cache(1024)
-def _where(url: str, tls: TlsFiles | None, surface: str) -> tuple[Origin, str]:
+def _where(url: str, tls: Tls | None, surface: str) -> tuple[Origin, str]:
     return Origin.parse(url, tls), path_of(url, surface)
 
 

@@ -3,9 +3,10 @@
 Each part is read by itself, so that one fault doesn't hide another:
 1. `domicile.yaml`: without it there is nothing further to look at;
 2. variables named `DOMICILE_…` that nobody reads: they would look as if they worked;
-3. the policy files; 4. the keys; 5. the log's signing key;
+3. the policy files; 4. the keys; 5. the log's signing key, and authorities of its exports;
 6. all of it together, as `serve` loads it;
-7. lint over what was loaded, with the places of everything the router writes to;
+7. lint over what was loaded, with the places of everything the router writes to, and the ends of
+   certificates;
 8. proofs of every `assert` and `ensure`, with the places of this router and its peers;
 9. the cases that the configuration names.
 """
@@ -13,8 +14,9 @@ Each part is read by itself, so that one fault doesn't hide another:
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -30,6 +32,7 @@ from regions.places import PlaceError
 from router.audit.errors import AuditError
 from router.config import VARIABLE, Config, ConfigError
 from router.settings import bounded
+from router.settings.authorities import authorities, ending
 from router.settings.loading import keys_in, load_snapshot, log_settings, read_files
 from router.snapshot import Snapshot
 
@@ -110,7 +113,8 @@ def check(
     problems += _tried(lambda: together.append(load_snapshot(path, environment, now)))
     if not together:
         return Checked(tuple(problems), found)
-    return _judged(together[0], found, path.parent, now, proven or Proven())
+    judged = _judged(together[0], found, path.parent, now, proven or Proven())
+    return replace(judged, findings=(*judged.findings, *_roots(environment)))
 
 
 def _judged(
@@ -123,6 +127,7 @@ def _judged(
     findings: list[Finding] = [*_immutable(snapshot.config), *_kept_locally(snapshot)]
     problems = list(_tried(lambda: findings.extend(lint(loaded, now, stores(snapshot.config)))))
     problems += _tried(lambda: findings.extend(proven.findings(loaded, places, now)))
+    problems += _tried(lambda: findings.extend(ends(snapshot, snapshot.trust, base, now)))
     problems += _tried(lambda: findings.extend(_tested(loaded, snapshot.config, base)))
     problems += [str(one) for one in findings if one.severity is Severity.ERROR]
     return Checked(tuple(problems), settings, snapshot, tuple(findings))
@@ -158,6 +163,25 @@ def _kept_locally(snapshot: Snapshot) -> Iterator[Finding]:
             yield Finding(Severity.WARNING, "records_kept_locally", message, rule.mark)
 
 
+def ends(snapshot: Snapshot, names: Iterable[str], base: Path, now: float) -> Iterator[Finding]:
+    """7. What ends of the certificates that these endpoints' TLS needs."""
+    if snapshot.trust:
+        baseline = read_files(snapshot.config.policies.baseline, base)
+        yield from ending(snapshot.trust, names, baseline, now)
+
+
+def _roots(environment: Mapping[str, str]) -> Iterator[Finding]:
+    """7. OpenSSL says nothing of a file of authorities that isn't there: nothing is trusted then,
+    but what the system's folder holds."""
+    if "SSL_CERT_FILE" not in environment:
+        return
+    try:
+        authorities(Path(environment["SSL_CERT_FILE"]))
+    except ConfigError as error:
+        message = f"environment variable `SSL_CERT_FILE`: {error}"
+        yield Finding(Severity.WARNING, "roots_missing", message)
+
+
 def _tested(loaded: Loaded, config: Config, base: Path) -> Iterator[Finding]:
     """9. Each case stands for itself: its time and its router are in its file."""
     files = read_files(config.policies.cases, base)
@@ -191,6 +215,9 @@ def _of_parts(config: Config, base: Path) -> Iterator[str]:
     )
     yield from _tried(lambda: keys_in(base / config.keys.file))
     yield from _tried(lambda: _signer(config, base))
+    for one in config.log.exports:
+        if one.ca is not None:
+            yield from _tried(partial(authorities, base / one.ca))
 
 
 def _signer(config: Config, base: Path) -> None:

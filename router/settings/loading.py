@@ -4,7 +4,7 @@
 2. baseline and rule files, their signatures first when compliance keys are configured;
 3. keys;
 4. the provider of each endpoint kind in use, imported here and not on a request's path;
-5. where each endpoint is, with its credential;
+5. where each endpoint is, with its credential and what its TLS trusts;
 6. what the parts must agree on: the router's own region and peers, obligations, tenants;
 7. the snapshot's content and digest, for the log.
 """
@@ -27,7 +27,6 @@ from policies.model import Policy
 from policies.signatures import ComplianceKey, require_signed
 from regions.boundaries import boundary
 from regions.catalog import package_data
-from regions.document import Document, Mark
 from regions.model import Endpoint
 from regions.places import PlaceError
 from router import obligations
@@ -40,11 +39,13 @@ from router.narrowing.accepted import Accepted, overlaid, read_accepted
 from router.providers.base import Misconfigured, Provider, Target
 from router.providers.registry import PROVIDERS
 from router.providers.registry import load as load_provider
+from router.settings.authorities import place_of, tls_of
 from router.settings.credentials import credential
 from router.settings.secrets import resolve
 from router.snapshot import Snapshot
 from router.storage.kms import kms_authority
 from router.tiers.difficulty import rate
+from router.transport.messages import Tls
 
 FORMAT: Final = 1
 _NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
@@ -71,7 +72,8 @@ def load_snapshot(path: Path, environment: Mapping[str, str], now: float) -> Sna
     catalog = overlaid(loaded.catalog, accepted)
     keys = keys_in(base / config.keys.file)
     providers = _providers(loaded.policy)
-    targets = _targets(loaded.policy, providers, environment, base)
+    trust = _trust(loaded.policy, base, baseline)
+    targets = _targets(loaded.policy, providers, environment, base, trust)
     _agree(config, loaded.policy, keys, baseline)
     difficulty = rate(loaded.policy, base)
     data, facts = catalog_data()
@@ -89,6 +91,7 @@ def load_snapshot(path: Path, environment: Mapping[str, str], now: float) -> Sna
         accepted=accepted.known,
         attached={data: facts},
         difficulty=difficulty,
+        trust=trust,
     )
 
 
@@ -216,18 +219,32 @@ def _providers(policy: Policy) -> dict[str, Provider]:
     return {kind: load_provider(kind) for kind in sorted(kinds)}
 
 
+def _trust(policy: Policy, base: Path, baseline: Sequence[PolicyFile]) -> dict[str, Tls]:
+    """5. Of the endpoints that say something of their TLS."""
+    found = {name: tls_of(one, base, baseline) for name, one in policy.endpoints.items()}
+    return {name: tls for name, tls in found.items() if tls is not None}
+
+
 def _targets(
-    policy: Policy, providers: Mapping[str, Provider], environment: Mapping[str, str], base: Path
+    policy: Policy,
+    providers: Mapping[str, Provider],
+    environment: Mapping[str, str],
+    base: Path,
+    trust: Mapping[str, Tls],
 ) -> dict[str, dict[str, Target]]:
     """5."""
     return {
-        name: _replicas(endpoint, providers[endpoint.kind], environment, base)
+        name: _replicas(endpoint, providers[endpoint.kind], environment, base, trust.get(name))
         for name, endpoint in policy.endpoints.items()
     }
 
 
 def _replicas(
-    endpoint: Endpoint, provider: Provider, environment: Mapping[str, str], base: Path
+    endpoint: Endpoint,
+    provider: Provider,
+    environment: Mapping[str, str],
+    base: Path,
+    tls: Tls | None,
 ) -> dict[str, Target]:
     urls = tuple(_url(endpoint.name, url, environment, base) for url in endpoint.urls)
     try:
@@ -242,7 +259,7 @@ def _replicas(
     names = (
         [endpoint.name] if len(urls) == 1 else [f"{endpoint.name}/{n}" for n in range(len(urls))]
     )
-    return {name: Target(url, secret) for name, url in zip(names, urls, strict=True)}
+    return {name: Target(url, secret, tls) for name, url in zip(names, urls, strict=True)}
 
 
 def _url(endpoint: str, written: str, environment: Mapping[str, str], base: Path) -> str:
@@ -289,7 +306,7 @@ def _agree_on_classes(
     if config.router.priorities is not None:
         return
     said = [
-        f"{_place(baseline, one)}: {one[0].removesuffix('s')} `{one[1]}` has a `{one[2]}`"
+        f"{place_of(baseline, one)}: {one[0].removesuffix('s')} `{one[1]}` has a `{one[2]}`"
         for one in unread(policy)
     ]
     said += [
@@ -301,12 +318,6 @@ def _agree_on_classes(
         raise ConfigError(
             f"{said[0]}, but `router.priorities` is not set; write `priorities: {{}}` there"
         )
-
-
-def _place(baseline: Sequence[PolicyFile], path: tuple[str, ...]) -> Mark | str:
-    """Where a key stands, of files that were read before."""
-    documents = (Document.parse(file.content, file.name) for file in baseline)
-    return next((one.key_mark(path) for one in documents if one.holds(path)), "baseline")
 
 
 def _own_places(config: Config) -> Iterable[tuple[str, str]]:

@@ -26,7 +26,7 @@ from router.audit.errors import AuditError
 from router.config import ConfigError
 from router.live import Files
 from router.narrowing.authority import NAME, Authority, AuthorityFile
-from router.settings.checking import Checked, Proven, check, stores, unread_variables
+from router.settings.checking import Checked, Proven, check, ends, stores, unread_variables
 from router.settings.reload_files import fingerprint, needs_restart
 from router.snapshot import Snapshot
 
@@ -127,6 +127,9 @@ def _check(source: Source, serving: Snapshot, now: float, proven: Proven) -> Che
         return found
     loaded = Loaded(serving.policy, serving.catalog)
     before = {str(one) for one in lint(loaded, now, stores(serving.config))}
+    # What ended by itself must not keep a new secret, or another endpoint's authority, from use.
+    same = [name for name, tls in found.snapshot.trust.items() if tls == serving.trust.get(name)]
+    before |= {str(one) for one in ends(found.snapshot, same, source.path.parent, now)}
     return replace(found, problems=tuple(one for one in found.problems if one not in before))
 
 

@@ -153,12 +153,17 @@ class Swap:
 
 
 def peopled(snapshot: Snapshot, members: Mapping[str, Found]) -> Snapshot:
-    """The snapshot with the replicas found for endpoints that are still looked up there."""
+    """The snapshot with the replicas found for endpoints that are still looked up there, which
+    trust what it says: they may have been found before it was made."""
     targets = dict(snapshot.targets)
     for name, found in members.items():
         endpoint = snapshot.policy.endpoints.get(name)
         if endpoint is not None and endpoint.settings.get("replicas") == found.source:
-            targets[name] = found.targets
+            tls = snapshot.trust.get(name)
+            targets[name] = {
+                key: one if one.tls == tls else replace(one, tls=tls)
+                for key, one in found.targets.items()
+            }
     return snapshot if targets == snapshot.targets else replace(snapshot, targets=targets)
 
 

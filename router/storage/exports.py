@@ -15,10 +15,11 @@ from router.audit.layout import Folder, LogFolder
 from router.audit.settings import LogSettings
 from router.config import ConfigError
 from router.live import Live
+from router.settings.authorities import authorities
 from router.settings.config_log import ExportSection
 from router.settings.secrets import resolve
 from router.storage.sinks import RemoteSink, http_sink, syslog_sink
-from router.transport.messages import Headers, Origin, TlsFiles, Transport
+from router.transport.messages import Headers, Origin, Tls, Transport
 from router.transport.oneway import OneWay
 
 
@@ -124,14 +125,14 @@ def _sink(
 
 
 def _origin(one: ExportSection, base: Path) -> Origin:
-    tls = None if one.ca is None else TlsFiles(ca=str(base / one.ca))
     try:
+        tls = None if one.ca is None else Tls(authorities(base / one.ca))
         if one.http is not None:
             return Origin.parse(one.http, tls)
         parts = urlsplit(one.syslog or "")
         scheme, usual = ("https", 6514) if parts.scheme == "tls" else ("http", 601)
         return Origin(scheme, (parts.hostname or "").lower(), parts.port or usual, tls)
-    except ValueError as error:
+    except (ConfigError, ValueError) as error:
         raise ConfigError(f"`log.exports`: {error}") from None
 
 

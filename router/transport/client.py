@@ -180,7 +180,7 @@ class HttpTransport:
     def drain(self, origin: Origin) -> None:
         """Close an origin's idle connections now, and its busy ones as their answers end."""
         pool = self._pools.pop(origin, None)
-        self._dialer.forget(origin.tls)
+        self._dialer.keep(one.tls for one in self._pools)
         if pool is not None:
             pool.drain()
             self._parting.append(pool)

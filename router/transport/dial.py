@@ -1,7 +1,7 @@
 """Opening one connection: name, TCP, TLS. The only place that does.
 
 Nothing here reads proxy, endpoint or key-log environment variables. Trust comes from the system's
-roots or from the endpoint's own CA file.
+roots or from the endpoint's own authorities.
 """
 
 from __future__ import annotations
@@ -9,14 +9,15 @@ from __future__ import annotations
 import asyncio
 import errno
 import ipaddress
+import os
 import socket
 import ssl
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from functools import lru_cache
-from typing import Protocol, TypeVar
+from typing import Final, Protocol, TypeVar
 
-from router.transport.messages import ConnectFailed, NoRoomHere, Origin, TlsFiles
+from router.transport.messages import ConnectFailed, NoRoomHere, Origin, Tls, TlsFailed
 from router.transport.room import ENDPOINTS, has_room
 
 # A peer that drops packets in silence is found by its missing acknowledgements.
@@ -35,7 +36,16 @@ _OPTIONS = [
     ],
 ]
 _STARVED = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
+_USUAL: Final = Tls()
+# By OpenSSL's numbers of what is wrong with a chain (X509_V_ERR_…).
+_WRONG: Final[Mapping[int, str]] = {
+    **dict.fromkeys((2, 18, 19, 20, 21), "unknown_authority"),
+    9: "not_yet_valid",
+    10: "expired",
+    **dict.fromkeys((62, 64), "wrong_name"),
+}
 Address = tuple[str, int]
+Trust = tuple[str | None, str | None]
 P = TypeVar("P", bound=asyncio.Protocol)
 
 
@@ -76,8 +86,10 @@ def _is_address(host: str) -> bool:
     return True
 
 
-def tls_context(files: TlsFiles | None) -> ssl.SSLContext:
+def tls_context(tls: Tls) -> ssl.SSLContext:
     """A client context that verifies chain and name, TLS 1.2 or newer.
+
+    It takes long where the system's roots are many: a fifth of a second on a slow machine.
 
     Built by hand, not by `ssl.create_default_context`, which would write session keys to the
     file that SSLKEYLOGFILE names.
@@ -88,13 +100,25 @@ def tls_context(files: TlsFiles | None) -> ssl.SSLContext:
     # RFC 9525, 6.3: a certificate's subject proves no name; only its alternative names do.
     made.hostname_checks_common_name = False
     made.set_alpn_protocols(["http/1.1"])
-    if files is not None and files.ca is not None:
-        made.load_verify_locations(cafile=files.ca)
+    if tls.ca is not None:
+        made.load_verify_locations(cadata=tls.ca)
+        # Each of those counts, also one that another one signed.
+        made.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
     else:
         made.load_default_certs(ssl.Purpose.SERVER_AUTH)
-    if files is not None and files.cert is not None:
-        made.load_cert_chain(files.cert, files.key)
+    if tls.identity is not None:
+        _identify(made, tls.identity)
     return made
+
+
+def _identify(made: ssl.SSLContext, identity: str) -> None:
+    """OpenSSL's binding reads keys from files alone; this one is on no disk."""
+    file = os.memfd_create("identity", os.MFD_CLOEXEC)
+    try:
+        os.write(file, identity.encode("ascii"))
+        made.load_cert_chain(f"/proc/self/fd/{file}")
+    finally:
+        os.close(file)
 
 
 def _open_socket(address: Address) -> socket.socket:
@@ -120,15 +144,17 @@ def _no_room() -> NoRoomHere:
 
 
 class Dialer:
-    """Opens connections to origins; keeps one TLS context per set of files."""
+    """Opens connections to origins; keeps one TLS context for each thing that is trusted."""
 
     def __init__(self, resolver: Resolver) -> None:
         self._resolver = resolver
-        self._contexts: dict[TlsFiles | None, ssl.SSLContext] = {}
+        self._contexts: dict[Trust, asyncio.Future[ssl.SSLContext]] = {}
 
-    def forget(self, files: TlsFiles | None) -> None:
-        """Read these files anew for the next connection: certificates are renewed in place."""
-        self._contexts.pop(files, None)
+    def keep(self, used: Iterable[Tls | None]) -> None:
+        """Forget contexts that none of these has; the system's roots stay as they were read."""
+        kept = {_trust(_USUAL), *(_trust(tls or _USUAL) for tls in used)}
+        for trust in self._contexts.keys() - kept:
+            del self._contexts[trust]
 
     async def dial(self, origin: Origin, make: Callable[[socket.socket], P], until: float) -> P:
         """A connected protocol made by `make`, by `until` (loop time). Raises ConnectFailed."""
@@ -139,6 +165,7 @@ class Dialer:
             raise ConnectFailed(f"connecting to {origin} timed out", "timeout") from error
 
     async def _dial(self, origin: Origin, make: Callable[[socket.socket], P], until: float) -> P:
+        secure = await self._secure(origin)
         try:
             addresses = await self._resolver.resolve(origin.host, origin.port)
         except (OSError, UnicodeError) as error:
@@ -151,7 +178,7 @@ class Dialer:
             share = asyncio.timeout_at(now + (until - now) / left) if left > 1 else nullcontext()
             try:
                 async with share:
-                    return await self._connect(origin, address, make)
+                    return await self._connect(origin, address, make, secure)
             except TimeoutError as error:
                 failure = ConnectFailed(f"connecting to {origin} timed out", "timeout")
                 failure.__cause__ = error
@@ -163,23 +190,25 @@ class Dialer:
             del failure  # it holds this frame
 
     async def _connect(
-        self, origin: Origin, address: Address, make: Callable[[socket.socket], P]
+        self,
+        origin: Origin,
+        address: Address,
+        make: Callable[[socket.socket], P],
+        secure: ssl.SSLContext | None,
     ) -> P:
         loop = asyncio.get_running_loop()
         opened = _open_socket(address)
         try:
-            secure = self._secure(origin)
             await loop.sock_connect(opened, address)
             _, protocol = await loop.create_connection(
                 lambda: make(opened),
                 sock=opened,
                 ssl=secure,
-                # The dot that ends a full name is no part of it in TLS (RFC 6066, 3).
-                server_hostname=None if secure is None else origin.host.removesuffix("."),
+                server_hostname=None if secure is None else _name(origin),
             )
         except ssl.SSLError as error:
             opened.close()
-            raise ConnectFailed(f"tls with {origin} failed: {_reason(error)}", "tls") from error
+            raise _tls_failed(origin, error) from error
         except TimeoutError:
             opened.close()
             raise
@@ -187,25 +216,48 @@ class Dialer:
             opened.close()
             if error.errno in _STARVED:
                 raise _no_room() from error
-            reason = "tls" if origin.scheme == "https" and _after_connect(error) else "refused"
-            raise ConnectFailed(f"connecting to {origin} failed", reason) from error
+            if secure is not None and _after_connect(error):
+                raise _tls_failed(origin, error) from error
+            raise ConnectFailed(f"connecting to {origin} failed", "refused") from error
         except BaseException:
             opened.close()
             raise
         return protocol
 
-    def _secure(self, origin: Origin) -> ssl.SSLContext | None:
+    async def _secure(self, origin: Origin) -> ssl.SSLContext | None:
+        """Its context, made once, beside the loop; whoever else needs it meanwhile waits too."""
         if origin.scheme != "https":
             return None
-        if origin.tls not in self._contexts:
-            self._contexts[origin.tls] = tls_context(origin.tls)
-        return self._contexts[origin.tls]
+        tls = origin.tls or _USUAL
+        trust = _trust(tls)
+        making = self._contexts.get(trust)
+        if making is None or making.cancelled():
+            making = asyncio.ensure_future(asyncio.to_thread(tls_context, tls))
+            self._contexts[trust] = making
+        try:
+            return await asyncio.shield(making)
+        except (OSError, ValueError) as error:
+            self._contexts.pop(trust, None)
+            raise _tls_failed(origin, error) from error
 
 
-def _reason(error: ssl.SSLError) -> str:
+def _trust(tls: Tls) -> Trust:
+    """What a context is made of; names differ from connection to connection."""
+    return tls.ca, tls.identity
+
+
+def _name(origin: Origin) -> str:
+    """Whose certificate it must be. The dot that ends a full name is no part of it in TLS (RFC
+    6066, 3)."""
+    name = None if origin.tls is None else origin.tls.name
+    return (name or origin.host).removesuffix(".")
+
+
+def _tls_failed(origin: Origin, error: Exception) -> TlsFailed:
+    detail = "handshake"
     if isinstance(error, ssl.SSLCertVerificationError):
-        return error.verify_message
-    return (error.reason or "handshake").lower().replace("_", " ")
+        detail = _WRONG.get(error.verify_code, "bad_certificate")
+    return TlsFailed(f"tls with {origin} failed: {detail}", detail)
 
 
 def _after_connect(error: OSError) -> bool:

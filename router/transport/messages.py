@@ -35,18 +35,25 @@ class AttemptFailed(Exception):
     """An attempt at an endpoint that gave no answer to pass on.
 
     `code` is stable and safe to log; the message names host and port only, never a path, a
-    header or a body, because each can hold a key or a prompt. `call_id` is the endpoint's own id
-    of the call, where its answer got as far as telling one. `hurried` says that the request's own
-    deadline ended it, or a limit of ours: nothing is known of the endpoint then.
+    header or a body, because each can hold a key or a prompt. `detail` is as stable, of few words,
+    where there is more to tell. `call_id` is the endpoint's own id of the call, where its answer
+    got as far as telling one. `hurried` says that the request's own deadline ended it, or a limit
+    of ours: nothing is known of the endpoint then.
     """
 
     code = "failed"
+    detail = ""
     hurried = False
 
     def __init__(self, message: str, fate: Fate) -> None:
         super().__init__(message)
         self.fate = fate
         self.call_id: str | None = None
+
+    @property
+    def told(self) -> str:
+        """The code, with its detail where there is one."""
+        return f"{self.code}:{self.detail}" if self.detail else self.code
 
     def again(self) -> Self:
         """The same error, to be raised by who keeps this one.
@@ -74,6 +81,20 @@ class ConnectFailed(TransportError):
     def __init__(self, message: str, reason: str) -> None:
         super().__init__(message, Fate.NOT_SENT)
         self.reason = reason
+
+
+class TlsFailed(ConnectFailed):
+    """Somebody listens, but TLS with them failed. `detail`:
+
+    `expired`, `not_yet_valid`, `unknown_authority`, `wrong_name`; `bad_certificate`, refused for
+    anything else; `handshake`, where it did not get as far as a certificate.
+    """
+
+    code = "tls_failed"
+
+    def __init__(self, message: str, detail: str) -> None:
+        super().__init__(message, "tls")
+        self.detail = detail
 
 
 class NoRoomHere(TransportError):
@@ -130,16 +151,18 @@ class UnsafeRequest(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class TlsFiles:
-    """Paths of PEM files for one endpoint's TLS.
+class Tls:
+    """What differs from the usual in one endpoint's TLS. Contents, not paths: with other
+    authorities it is another origin, so nothing is sent over a connection made under the old ones.
 
-    `ca` replaces the system's roots; `cert` and `key` are our own certificate, for endpoints that
-    ask for one.
+    `ca`: PEM text of the only authorities that count, instead of the system's. `name`: what a
+    certificate must prove, where replicas are found by address; the URL's host without it.
+    `identity`: PEM text of our own key and certificate, for endpoints that ask for one.
     """
 
-    ca: str | None = None
-    cert: str | None = None
-    key: str | None = None
+    ca: str | None = field(default=None, repr=False)
+    name: str | None = None
+    identity: str | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +172,7 @@ class Origin:
     scheme: str
     host: str
     port: int
-    tls: TlsFiles | None = None
+    tls: Tls | None = None
     _hash: int = field(init=False, repr=False, compare=False)
 
     def __hash__(self) -> int:
@@ -166,7 +189,7 @@ class Origin:
             raise ValueError(f"port `{self.port}` is not between 1 and 65535")
 
     @classmethod
-    def parse(cls, url: str, tls: TlsFiles | None = None) -> Origin:
+    def parse(cls, url: str, tls: Tls | None = None) -> Origin:
         """The origin of `scheme://host[:port][/...]`. Raises ValueError for user names and such."""
         if not url.isprintable() or " " in url:
             raise ValueError("an endpoint's url holds a blank or a control character")

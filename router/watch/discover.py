@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from ipaddress import ip_address, ip_network
 from pathlib import Path
 from typing import Final
@@ -24,8 +24,10 @@ from typing import Final
 import orjson
 
 from regions.model import Endpoint
+from router.config import ConfigError
 from router.live import Live
 from router.providers.base import Target
+from router.settings.authorities import authorities
 from router.settings.credentials import credential
 from router.settings.swap import Found, Swap
 from router.transport.messages import (
@@ -33,7 +35,7 @@ from router.transport.messages import (
     Origin,
     OutboundRequest,
     Timeouts,
-    TlsFiles,
+    Tls,
     Transport,
     read_body,
 )
@@ -72,7 +74,8 @@ async def addresses(host: str, port: int) -> Sequence[str]:
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """How a pod reaches its API server; `token` is read each time, since it is renewed."""
+    """How a pod reaches its API server; its authority and `token` are read each time, since they
+    are renewed."""
 
     origin: Origin
     account: Path
@@ -82,13 +85,16 @@ class Cluster:
         """From what every pod is told.
 
         Raises:
-            NotFound: this is no pod.
+            NotFound: this is no pod, or it is told of no authority.
         """
         host = environment.get("KUBERNETES_SERVICE_HOST")
         port = environment.get("KUBERNETES_SERVICE_PORT", "443")
         if not host or not port.isdigit():
             raise NotFound("`KUBERNETES_SERVICE_HOST` is not set: this router runs in no cluster")
-        tls = TlsFiles(ca=str(account / "ca.crt"))
+        try:
+            tls = Tls(authorities(account / "ca.crt"))
+        except ConfigError as error:
+            raise NotFound(str(error)) from None
         return cls(Origin("https", host.lower(), int(port), tls), account)
 
     def request(self, namespace: str, service: str) -> OutboundRequest:
@@ -157,20 +163,24 @@ class Discoverer:
         await self._swap.people(found)
 
     async def _fleet(self, endpoint: Endpoint) -> Found:
-        way, _, what = endpoint.settings["replicas"].partition(":")
+        how, _, what = endpoint.settings["replicas"].partition(":")
+        way, tls, _ = how.partition("+")
         ways = {"dns": self._dns, "kubernetes": self._kubernetes, "file": self._file}
         if way == "srv":
             places = await self._srv(endpoint, what)
         else:
             places = [Place(url) for url in await ways[way](what)]
+        if tls:
+            places = [replace(one, url=one.url.replace("http:", "https:", 1)) for one in places]
         networks = endpoint.settings.get("replicas_within")
         inside = [one for one in places if is_within(one.url, networks)]
         if places and not inside:
             raise NotFound(f"all {len(places)} addresses found lie outside `within`")
         secret = credential(endpoint.name, endpoint.credentials, self._environment, self._base)
+        trust = self._swap.base.trust.get(endpoint.name)
         targets = {
             f"{endpoint.name}/{place(one.url)}": Target(
-                one.url, secret, priority=one.priority, share=one.share
+                one.url, secret, trust, priority=one.priority, share=one.share
             )
             for one in sorted(inside, key=lambda one: (one.priority, one.url))
         }
@@ -224,7 +234,7 @@ class Discoverer:
             )
             body = await read_body(response, LARGEST, now + LONGEST)
         except AttemptFailed as error:
-            raise NotFound(f"the API server does not answer: {error.code}") from None
+            raise NotFound(f"the API server does not answer: {error.told}") from None
         if response.status != 200:
             raise NotFound(f"the API server answers {response.status} for `{what}`")
         return list(slices(body))

@@ -27,7 +27,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Coroutine, Iterator
 from dataclasses import dataclass, field
-from enum import StrEnum
 from functools import partial
 from math import ceil, inf
 from typing import Final
@@ -44,7 +43,7 @@ from router.audit.entry import Entry, Json, microseconds
 from router.audit.errors import AuditError
 from router.live import Live
 from router.providers.base import Ask
-from router.providers.failures import AUTH, parsed
+from router.providers.failures import parsed
 from router.transport.messages import (
     AnswerTimeout,
     AttemptFailed,
@@ -56,6 +55,7 @@ from router.transport.messages import (
     read_body,
 )
 from router.watch.scrape import Replica, Scraper, own_replicas
+from router.watch.verdicts import BAD, Verdict, by_status, unreached
 
 HEALTH_TIME: Final = 1.0
 LEASE: Final = 2.0
@@ -78,27 +78,6 @@ AT_ONCE: Final = 256
 marked the second time: of a lost region all are to be known before many requests found out."""
 PROMPT: Final = "."
 COUNTED: Final = "domicile_probes_total"
-
-
-class Verdict(StrEnum):
-    """What a probe found."""
-
-    ALIVE = "alive"
-    REACHABLE = "reachable"
-    """It answers, but that proves nothing about its engine."""
-    UNKNOWN = "unknown"
-    UNASKED = "unasked"
-    """This router could not ask: that says nothing."""
-    BUSY = "busy"
-    LATE = "late"
-    """Nothing came in time. Told as one of the others, by what else is known."""
-    AUTH = "auth"
-    DOWN = "down"
-    GONE = "gone"
-    """Nobody listens there."""
-
-
-_BAD: Final = frozenset({Verdict.AUTH, Verdict.DOWN, Verdict.GONE})
 
 
 @dataclass(slots=True)
@@ -186,7 +165,7 @@ class Prober:
             return
         # The next look begins a period after this one, which those that say nothing make long.
         lease = max(LEASE, 2 * self.period, LATE * (self.period + self._took))
-        if verdict not in _BAD:
+        if verdict not in BAD:
             self._failed.pop(key, None)
             if kind == "health" and key in self._gone:
                 del self._gone[key]
@@ -225,7 +204,7 @@ class Prober:
             response = await self.transport.send(request, Timeouts(now + seconds, seconds, seconds))
             body = await read_body(response, LARGEST, now + seconds)
         except ConnectFailed as error:
-            return Verdict.GONE if error.reason == "refused" else Verdict.DOWN, ()
+            return unreached(error), ()
         except AttemptFailed as error:
             ours = isinstance(error, NoRoomHere) or error.code == "aborted"
             late = Verdict.LATE if isinstance(error, AnswerTimeout) else Verdict.DOWN
@@ -304,7 +283,7 @@ class Prober:
         finally:
             before.cancel()
         self._learn(replica, verdict, "canary")
-        if verdict in (Verdict.DOWN, Verdict.GONE):
+        if verdict in BAD - {Verdict.AUTH}:
             self._silence.end(key)
 
     async def _asked_for_one(self, replica: Replica, seconds: float) -> Verdict:
@@ -359,23 +338,6 @@ class Prober:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-
-
-def by_status(status: int) -> Verdict:
-    """What an answer's status says of whoever gave it.
-
-    A 400 is an answer: reasoning models refuse a limit of one token. What isn't there (404) says
-    nothing, and 429 is load.
-    """
-    if 200 <= status < 300:
-        return Verdict.ALIVE
-    if status in AUTH:
-        return Verdict.AUTH
-    if status in (404, 405, 501):
-        return Verdict.UNKNOWN
-    if status == 429:
-        return Verdict.BUSY
-    return Verdict.DOWN if status >= 500 else Verdict.REACHABLE
 
 
 def question(endpoint: Endpoint, now: float) -> Ask:

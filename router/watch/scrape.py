@@ -24,7 +24,7 @@ from router.transport.messages import (
     Origin,
     OutboundRequest,
     Timeouts,
-    TlsFiles,
+    Tls,
     Transport,
     read_body,
 )
@@ -52,7 +52,7 @@ class Replica:
 
 
 @lru_cache(4096)
-def _origin(url: str, tls: TlsFiles | None) -> Origin:
+def _origin(url: str, tls: Tls | None) -> Origin:
     return Origin.parse(url, tls)
 
 

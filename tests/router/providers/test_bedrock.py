@@ -29,7 +29,7 @@ from router.providers.base import (
 )
 from router.providers.bedrock import Bedrock, converse_model
 from router.providers.converse_answer import EventAnswer, WholeAnswer
-from router.transport.messages import OutboundRequest, TlsFiles
+from router.transport.messages import OutboundRequest, Tls
 
 NOW = 1_795_000_000.0
 ARN = "arn:aws:bedrock:eu-central-1:123456789012"
@@ -187,7 +187,7 @@ def test_other_partitions(
 
 
 def test_own_urls_and_tls(bedrock: Provider, endpoint: Make, ask: MakeAsk, keys: AwsKeys) -> None:
-    tls = TlsFiles(ca="/etc/ca.pem")
+    tls = Tls(name="bedrock.internal")
     there = Target("http://127.0.0.1:8123", keys, tls)
     request = bedrock.encode(ask(), endpoint(), there, NOW)
     assert (str(request.origin), request.origin.tls) == ("http://127.0.0.1:8123", tls)

@@ -36,7 +36,7 @@ from router.simulator.faults import Fault
 from router.simulator.faults import Kind as FaultKind
 from router.transport.client import HttpTransport
 from router.transport.dial import SystemResolver
-from router.transport.messages import OutboundResponse, Timeouts, TlsFiles, read_body
+from router.transport.messages import OutboundResponse, Timeouts, Tls, read_body
 
 SONNET = "anthropic.claude-sonnet-4-6"
 EU = f"eu.{SONNET}"
@@ -126,7 +126,7 @@ def send(transport: HttpTransport, bedrock: Provider, papers: Path) -> Send:
     async def run(
         ask: Ask, there: Endpoint, credential: AwsKeys | Bearer = KEYS
     ) -> OutboundResponse:
-        target = Target("", credential, TlsFiles(ca=str(papers)))
+        target = Target("", credential, Tls(ca=papers.read_text()))
         request = bedrock.encode(ask, there, target, time.time())
         return await transport.send(request, Timeouts(asyncio.get_running_loop().time() + 20))
 

@@ -11,12 +11,12 @@ from router.transport.messages import (
     ConnectFailed,
     ConnectionLost,
     Origin,
-    TlsFiles,
+    Tls,
     TransportError,
 )
 from router.transport.oneway import OneWay
 from tests.rawserver import Line, RawServer, Script, now
-from tests.router.transport.test_dial import Papers, papers, server_side
+from tests.router.transport.test_tls import Papers, papers, server_side
 
 __all__ = ("papers",)
 DATA = b"".join(b"%07d" % number for number in range(200_000))
@@ -107,7 +107,7 @@ async def test_nobody_listens() -> None:
         await OneWay().deliver(Origin("http", "127.0.0.1", 1), b"x", now() + 2)
 
 
-async def over_tls(papers: Papers, script: Script, data: bytes, files: TlsFiles | None) -> None:
+async def over_tls(papers: Papers, script: Script, data: bytes, files: Tls | None) -> None:
     async with RawServer(script, server_side(papers)) as server:
         line = OneWay(SystemResolver({"eu.internal": ("127.0.0.1", server.port)}))
         await line.deliver(Origin("https", "eu.internal", 6514, files), data, now() + 5)
@@ -116,7 +116,7 @@ async def over_tls(papers: Papers, script: Script, data: bytes, files: TlsFiles 
 @pytest.mark.parametrize("data", [b"x", DATA], ids=["a byte", "1.4 MB"])
 async def test_over_tls(papers: Papers, data: bytes) -> None:
     reading = Reading()
-    await over_tls(papers, reading, data, TlsFiles(ca=papers.ca))
+    await over_tls(papers, reading, data, Tls(ca=papers.ca))
     for _ in range(200):
         if reading.got:
             break
@@ -131,4 +131,4 @@ async def test_over_tls_to_nobody_known(papers: Papers) -> None:
 
 async def test_over_tls_a_broken_connection_is_a_failure(papers: Papers) -> None:
     with pytest.raises(ConnectionLost):
-        await over_tls(papers, reset, DATA, TlsFiles(ca=papers.ca))
+        await over_tls(papers, reset, DATA, Tls(ca=papers.ca))

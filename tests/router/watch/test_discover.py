@@ -13,14 +13,16 @@ from hypothesis import strategies as st
 
 from regions.health import Sign, Standing
 from router.providers.base import Bearer
-from router.transport.messages import OutboundRequest, OutboundResponse, Timeouts
+from router.transport.messages import OutboundRequest, OutboundResponse, Timeouts, Tls
 from router.watch import start
 from router.watch.discover import Discoverer, NotFound, checked, is_within, slices
 from tests.cases.built import BASELINE, ENVIRONMENT, Files, built
+from tests.certificates import Paper
 from tests.router.crowd import hosts
 from tests.router.scripted import Reply, Scripted, ScriptedTransport, answer, refused
 
 URL = 'url: "http://fra1"'
+CLUSTER = Paper.authority("cluster")
 POD = {"KUBERNETES_SERVICE_HOST": "10.0.0.1", "KUBERNETES_SERVICE_PORT": "6443"}
 
 
@@ -194,6 +196,7 @@ def listed(*items: object) -> Reply:
 async def pod(folder: Path, server: Server) -> AsyncIterator[tuple[Scripted, Discoverer]]:
     (folder / "account").mkdir()
     (folder / "account" / "token").write_text("pod-token\n")
+    (folder / "account" / "ca.crt").write_text(CLUSTER.pem)
     environment = {**ENVIRONMENT, **POD}
     async with fleet(folder, "{kubernetes: llm/large}", None, server, environment) as found:
         yield found
@@ -210,8 +213,9 @@ async def test_the_ready_endpoints_of_a_service(tmp_path: Path) -> None:
         assert keys(world) == ["fra/10.1.0.1:8000", "fra/10.1.0.3:8000"]
         asked = server.sent[0]
         assert str(asked.origin) == "https://10.0.0.1:6443"
-        assert asked.origin.tls is not None
-        assert asked.origin.tls.ca == str(tmp_path / "account" / "ca.crt")
+        assert asked.origin.tls == Tls(CLUSTER.pem)
+        renewed = Paper.authority("renewed")
+        (tmp_path / "account" / "ca.crt").write_text(f"# new\n{renewed.pem}")
         assert asked.target.startswith(
             "/apis/discovery.k8s.io/v1/namespaces/llm/endpointslices?labelSelector="
         )
@@ -219,6 +223,7 @@ async def test_the_ready_endpoints_of_a_service(tmp_path: Path) -> None:
         server.made = listed(slice_of(("10.1.0.4", True)))
         await one.look()
         assert keys(world) == ["fra/10.1.0.4:8000"]
+        assert server.sent[-1].origin.tls == Tls(renewed.pem)
         (await world.ask("de")).sent["x-domicile-endpoint"]
         assert world.transport.sent[-1].origin.host == "10.1.0.4"
 

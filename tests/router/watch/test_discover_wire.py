@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import json
-import ssl
 from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
-
-from cryptography.hazmat.primitives import serialization
-from cryptography.hazmat.primitives.asymmetric import ec
 
 from regions.health import Sign
 from router.transport.client import HttpTransport
@@ -18,11 +14,11 @@ from router.transport.dial import SystemResolver
 from router.transport.names import Names
 from router.watch.discover import LEAST, Discoverer
 from tests.cases.built import BASELINE, ENVIRONMENT, Files, built
+from tests.certificates import Paper
 from tests.rawserver import Line, RawServer
 from tests.router.crowd import hosts
 from tests.router.scripted import Scripted, answer
 from tests.router.transport.nameserver import NameServer, nameserver
-from tests.router.transport.test_dial import certificate, pem
 
 NAME = "_llm._tcp.fra.example"
 
@@ -139,9 +135,9 @@ async def test_an_api_server_behind_the_cluster_s_own_authority(tmp_path: Path) 
     account = tmp_path / "account"
     account.mkdir()
     (account / "token").write_text("pod-token\n")
-    authority = ec.generate_private_key(ec.SECP256R1())
-    root = certificate("cluster", authority, "cluster", authority.public_key())
-    (account / "ca.crt").write_bytes(pem(root))
+    cluster = Paper.authority("cluster")
+    (account / "ca.crt").write_text(cluster.pem)
+    host = "kubernetes.default"
     heard: list[bytes] = []
     ready = {"addresses": ["10.1.0.1"], "conditions": {"ready": True}}
     going = {"addresses": ["10.1.0.2"], "conditions": {"ready": False, "terminating": True}}
@@ -151,12 +147,10 @@ async def test_an_api_server_behind_the_cluster_s_own_authority(tmp_path: Path) 
         heard.append(await line.request())
         await line.json(json.dumps(slices).encode())
 
-    async with RawServer(serve, _tls(tmp_path, authority)) as server:
-        transport = HttpTransport(
-            SystemResolver({"kubernetes.default": ("127.0.0.1", server.port)})
-        )
+    async with RawServer(serve, cluster.signed(host, (host,)).server(tmp_path)) as server:
+        transport = HttpTransport(SystemResolver({host: ("127.0.0.1", server.port)}))
         text = BASELINE.replace('url: "http://fra1"', "replicas: {kubernetes: llm/large}")
-        pod = {"KUBERNETES_SERVICE_HOST": "kubernetes.default", "KUBERNETES_SERVICE_PORT": "443"}
+        pod = {"KUBERNETES_SERVICE_HOST": host, "KUBERNETES_SERVICE_PORT": "443"}
         async with built(tmp_path, lambda h, n: answer(), Files(baseline=text)) as world:
             assert world.router.watches is not None
             live, swap = world.router.live, world.router.watches.swap
@@ -166,18 +160,3 @@ async def test_an_api_server_behind_the_cluster_s_own_authority(tmp_path: Path) 
             assert keys(world) == ["fra/10.1.0.1:8000"]
         await transport.close()
     assert b"authorization: Bearer pod-token" in heard[0]
-
-
-def _tls(folder: Path, authority: ec.EllipticCurvePrivateKey) -> ssl.SSLContext:
-    key = ec.generate_private_key(ec.SECP256R1())
-    host = "kubernetes.default"
-    made = certificate("cluster", authority, host, key.public_key(), (host,))
-    secret = key.private_bytes(
-        serialization.Encoding.PEM,
-        serialization.PrivateFormat.PKCS8,
-        serialization.NoEncryption(),
-    )
-    (folder / "server.pem").write_bytes(secret + pem(made))
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(folder / "server.pem")
-    return context

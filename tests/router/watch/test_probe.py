@@ -15,8 +15,9 @@ from regions.health import Standing
 from router.config import Limits
 from router.narrowing.vetoes import Vetoes
 from router.transport.messages import OutboundRequest, OutboundResponse, Timeouts
-from router.watch.probe import Prober, Verdict, by_status, question, takes_canary
+from router.watch.probe import Prober, question, takes_canary
 from router.watch.scrape import Scraper
+from router.watch.verdicts import Verdict, by_status
 from tests.cases.built import BASELINE, Files, built, entries, until
 from tests.router.crowd import settle_for
 from tests.router.house import KEYS, House, Plan, house
