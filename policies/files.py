@@ -78,6 +78,16 @@ class RegionConfig(Strict):
     name: str = ""
 
 
+class LimitsConfig(Strict):
+    """A tenant's own limits, or an app's for each tenant. `dollars`: what its requests may cost, by
+    the prices of their endpoints."""
+
+    requests: RateText | None = None
+    tokens: RateText | None = None
+    concurrency: Annotated[int, Field(ge=1)] | None = None
+    dollars: Money | None = None
+
+
 class AppConfig(Strict):
     """A caller, the attributes it is trusted for, and those it always has.
 
@@ -87,6 +97,7 @@ class AppConfig(Strict):
     trusted: Words = ()
     attributes: Mapping[str, Words] = {}
     priority: Urgency | None = None
+    limits: LimitsConfig = LimitsConfig()
 
 
 class GrantConfig(Strict):
@@ -96,14 +107,6 @@ class GrantConfig(Strict):
     retain: Written = None
     operate: Written = None
     until: Moment | None = None
-
-
-class LimitsConfig(Strict):
-    """A tenant's own limits."""
-
-    requests: RateText | None = None
-    tokens: RateText | None = None
-    concurrency: Annotated[int, Field(ge=1)] | None = None
 
 
 class TenantConfig(Strict):

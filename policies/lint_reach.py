@@ -117,6 +117,24 @@ def endpoints_nobody_uses(scene: Scene) -> Iterator[Finding]:
             yield Finding(Severity.WARNING, "endpoint_unreachable", message)
 
 
+def unpriced(scene: Scene) -> Iterator[Finding]:
+    """Endpoints that cost a budget in dollars nothing, for want of a price."""
+    every = any(app.limits.dollars is not None for app in scene.policy.apps.values())
+    named = {
+        name
+        for tenant in scene.policy.tenants.values()
+        if every or tenant.limits.dollars is not None
+        for model in scene.models(tenant)
+        for names in model.tiers.values()
+        for name in names
+    }
+    for name in sorted(named):
+        price = scene.policy.endpoints[name].price
+        if price.input is None or price.output is None:
+            message = f"endpoint `{name}` has no whole price, and costs budgets in dollars nothing"
+            yield Finding(Severity.WARNING, "unpriced", message)
+
+
 def halves_apart(scene: Scene) -> Iterator[Finding]:
     """Endpoints whose prompts are computed in another place than their answers."""
     for name, endpoint in scene.policy.endpoints.items():

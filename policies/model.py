@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from policies.attributes import Declaration, State
 from policies.conditions import ALWAYS, Condition
@@ -101,11 +101,20 @@ class Rate:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """A tenant's own limits; `None` is without limit."""
+    """A tenant's or an app's own limits; `None` is without limit. `dollars`: in millionths."""
 
     requests: Rate | None = None
     tokens: Rate | None = None
     concurrency: int | None = None
+    dollars: Rate | None = None
+
+    @property
+    def any(self) -> bool:
+        """Whether anything is limited."""
+        return self != NO_LIMITS
+
+
+NO_LIMITS: Final = Limits()
 
 
 class Priority(IntEnum):
@@ -167,6 +176,7 @@ class App:
     attributes: Mapping[str, frozenset[str]] = field(default_factory=dict)
     mark: Mark | None = None
     priority: Priority | None = None
+    limits: Limits = NO_LIMITS
 
 
 @dataclass(frozen=True, slots=True)

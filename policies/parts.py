@@ -254,8 +254,9 @@ class Parts:
                     self.fail(entry, message, "trusted")
             carried = {n: frozenset(v) for n, v in config.attributes.items()}
             result[name] = App(
-                name, frozenset(config.trusted), carried, entry.mark, _priority(config.priority)
-            )
+                name, frozenset(config.trusted), carried, entry.mark, _priority(config.priority),
+                _limits(config.limits),
+            )  # fmt: skip
         return result
 
     def tenants(
@@ -325,6 +326,7 @@ def _limits(config: LimitsConfig) -> Limits:
         Rate(*config.requests) if config.requests else None,
         Rate(*config.tokens) if config.tokens else None,
         config.concurrency,
+        Rate(*config.dollars) if config.dollars else None,
     )
 
 

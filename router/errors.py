@@ -44,6 +44,7 @@ ANSWERS: Mapping[str, Answer] = MappingProxyType(
         "method_not_allowed": Answer(405, _INVALID),
         "concurrency_limit": Answer(429, "rate_limit_error", retry=True),
         "rate_limit": Answer(429, "rate_limit_error", retry=True),
+        "budget_spent": Answer(429, "rate_limit_error", retry=True),
         "priority_not_allowed": Answer(403, "permission_error"),
         # 8 fulfil: an idempotency key
         "idempotency_in_flight": Answer(409, _INVALID, retry=True),

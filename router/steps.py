@@ -18,7 +18,7 @@ from router.audit.errors import AuditError
 from router.audit.log import AuditLog, Committed
 from router.auth import Home, authenticate
 from router.capacity.priority import priority_of
-from router.capacity.quotas import Quotas, estimate, limited
+from router.capacity.quotas import Quotas, dearest, estimate, limited
 from router.capacity.ranking import Ranking
 from router.decisions.classifying import Suites
 from router.decisions.remembered import Memory
@@ -132,9 +132,11 @@ class TwelveSteps:
         else:
             lease = self.concurrency.enter(f"{key}/again", ELSEWHERE)
         try:
-            tenant = arrival.snapshot.policy.tenants.get(principal.tenant) if own else None
-            if tenant is not None and (seats is not None or limited(tenant)):
-                lease.reservation = await self.quotas.enter(tenant, arrival.id, seats)
+            policy, name = arrival.snapshot.policy, principal.app
+            tenant = policy.tenants.get(principal.tenant) if own else None
+            app = None if name is None else policy.apps.get(name)
+            if tenant is not None and (seats is not None or limited(tenant, app)):
+                lease.reservation = await self.quotas.enter(tenant, arrival.id, seats, app)
             if (coding := arrival.exchange.head.get(b"content-encoding")) is not None:
                 refuse_coded(coding)
             most = arrival.snapshot.config.router.limits.body
@@ -146,7 +148,9 @@ class TwelveSteps:
             call = examine(arrival.surface.name, body, asked.texts is not None)
             priority = priority_of(authenticated, body)
             if lease.reservation is not None:
-                await lease.reservation.tokens(estimate(raw, body, asked.output_tokens))
+                usage = estimate(raw, body, asked.output_tokens)
+                micro = dearest(policy, asked.model, usage) if lease.reservation.priced else 0
+                await lease.reservation.tokens(usage.input + usage.output, micro)
         except BaseException:
             lease.close()
             raise
@@ -308,7 +312,8 @@ class TwelveSteps:
             told = f"{one.result}:{one.provider_code}" if one.result == "tls_failed" else one.result
             self.metrics.count("domicile_attempts_total", (one.endpoint, told))
         if plan.admitted.lease.reservation is not None and how != "decided_again":
-            plan.admitted.lease.settle(0 if ended.usage is None else sum(ended.usage))
+            used = 0 if ended.usage is None else sum(ended.usage)
+            plan.admitted.lease.settle(used, ended.micro_dollars or 0)
         if dispatched is not None:
             self._learn(plan, dispatched, how, ended)
         if plan.admitted.lease.once is not None:

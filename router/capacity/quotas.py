@@ -1,6 +1,7 @@
-"""A tenant's own limits: requests, tokens and open requests, reserved before they are used.
+"""Limits of a tenant and of an app: requests, tokens, dollars and open requests, reserved before
+they are used, of both or of none.
 
-The estimate of a request's tokens is taken before it runs and corrected when its usage is
+The estimate of a request's tokens and price is taken before it runs and corrected when its usage is
 known. A request that ends before anything was sent gives everything back.
 """
 
@@ -12,13 +13,16 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
-from policies.model import Rate, Tenant
+from policies.model import App, Limits, Policy, Rate, Tenant
+from router import prices
 from router.config import Config
 from router.errors import RequestError
 from router.state.ledger import Bucket, Full, Ledger, Level, Seats, Take
-from router.usage import prompt_bytes
+from router.usage import Usage, prompt_bytes
 
+Holder = tuple[str, Limits]
 BYTES_PER_TOKEN: Final = 4
+_MICRO: Final = 1_000_000
 _APART: Final = 60.0
 """Seconds between the first and the last of those who are told to come again."""
 _KEPT: Final = 4096
@@ -77,22 +81,32 @@ class Quotas:
         return Seats("concurrency", f"{tenant}/key:{key}", limit)
 
     async def enter(
-        self, tenant: Tenant | None, lease: str, own: Seats | None = None
+        self,
+        tenant: Tenant | None,
+        lease: str,
+        own: Seats | None = None,
+        app: App | None = None,
     ) -> Reservation | None:
-        """Reserve one request and one seat; `None` for a tenant without limits.
+        """Reserve one request and one seat; `None` where nothing is limited.
 
         Args:
-            own: the key's seats, reserved with the tenant's.
+            own: the key's seats, reserved with the others.
+            app: whose limits count too.
 
         Raises:
             RequestError: 429 with a computed `retry-after`.
         """
-        if tenant is None or (own is None and not limited(tenant)):
+        held = _holders(tenant, app)
+        if own is None and not held:
             return None
-        takes = _takes(tenant, "requests", tenant.limits.requests, 1)
-        seats = _seats(tenant) if own is None else (*_seats(tenant), own)
+        takes = _takes("requests", [(name, limits.requests, 1) for name, limits in held])
+        seats = tuple([
+            Seats("concurrency", f"{name}/open", limits.concurrency)
+            for name, limits in held if limits.concurrency is not None
+        ])  # fmt: skip
+        seats = seats if own is None else (*seats, own)
         takes, levels = await self.taken(takes, seats, lease)
-        return Reservation(self, tenant, lease, takes, seats, levels)
+        return Reservation(self, held, lease, takes, seats, levels)
 
     async def taken(
         self, takes: tuple[Take, ...], seats: Sequence[Seats], lease: str
@@ -120,49 +134,58 @@ class Quotas:
 
 
 class Reservation:
-    """What one request holds of its tenant's limits. Closing twice gives back once."""
+    """What one request holds of its limits. Closing twice gives back once."""
 
-    __slots__ = ("_quotas", "_seats", "_settled", "_takes", "_tenant", "_tokens", "lease", "levels")
+    __slots__ = ("_held", "_quotas", "_seats", "_settled", "_takes", "_used", "lease", "levels")
 
     def __init__(
         self,
         quotas: Quotas,
-        tenant: Tenant,
+        held: Sequence[Holder],
         lease: str,
         takes: tuple[Take, ...],
         seats: tuple[Seats, ...],
         levels: tuple[Level, ...],
     ) -> None:
         self._quotas = quotas
-        self._tenant = tenant
+        self._held = held
         self._takes = takes
         self._seats = seats
-        self._tokens: Take | None = None
+        self._used: tuple[Take, ...] = ()
         self._settled = False
         self.lease = lease
         self.levels = levels
 
-    async def tokens(self, estimate: int) -> None:
-        """Reserve the tokens that the request may cost, the whole limit at most: what asks for
-        more waits until nothing else is open, and must not keep others out for longer.
+    @property
+    def priced(self) -> bool:
+        """Whether what a request costs is limited."""
+        return any(limits.dollars is not None for _, limits in self._held)
+
+    async def tokens(self, estimate: int, micro: int = 0) -> None:
+        """Reserve what the request may use: tokens, and dollars in millionths. The whole limit at
+        most: what asks for more waits until nothing else is open, and must not keep others out for
+        longer.
 
         Raises:
             RequestError: 429; the caller closes the reservation.
         """
-        rate = self._tenant.limits.tokens
-        amount = max(1, estimate if rate is None else min(estimate, rate.amount))
-        takes = _takes(self._tenant, "tokens", rate, amount)
+        takes = (
+            *_takes("tokens", [(name, limits.tokens, estimate) for name, limits in self._held]),
+            *_takes("dollars", [(name, limits.dollars, micro) for name, limits in self._held]),
+        )
         if takes:
-            (self._tokens,), levels = await self._quotas.taken(takes, (), self.lease)
+            self._used, levels = await self._quotas.taken(takes, (), self.lease)
             self.levels += levels
 
-    def settle(self, used: int) -> None:
-        """Correct the estimate, or what was said before, to what was used; the request itself
-        stays counted."""
+    def settle(self, used: int, micro: int = 0) -> None:
+        """Correct the estimate, or what was said before, to the tokens and millionths of dollars
+        that were used; the request itself stays counted."""
         self._settled = True
-        if self._tokens is not None and (more := used - self._tokens.amount):
-            self._quotas.settle((replace(self._tokens, amount=more),))
-            self._tokens = replace(self._tokens, amount=used)
+        found = [(take, micro if take.bucket.name == "dollars" else used) for take in self._used]
+        more = [replace(t, amount=now - t.amount) for t, now in found if now != t.amount]
+        if more:
+            self._quotas.settle(more)
+            self._used = tuple([replace(take, amount=now) for take, now in found])
 
     def close(self) -> None:
         """Leave the seat; a request that was never settled gives its amounts back."""
@@ -171,14 +194,17 @@ class Reservation:
             self._quotas.leave(seats, self.lease)
         if not self._settled:
             self._settled = True
-            held = (*self._takes, *((self._tokens,) if self._tokens else ()))
+            held = (*self._takes, *self._used)
             self._quotas.settle([replace(t, amount=-t.amount) for t in held])
 
     @property
     def headers(self) -> Mapping[str, str]:
-        """`x-ratelimit-…` headers, as OpenAI's API names them."""
+        """`x-ratelimit-…` headers, as OpenAI's API names them; of two limits of one kind the one
+        that has less left."""
         shown: dict[str, str] = {}
-        for level in self.levels:
+        for level in sorted(self.levels, key=_left, reverse=True):
+            if level.name == "dollars":
+                continue
             shown[f"x-ratelimit-limit-{level.name}"] = str(level.limit)
             shown[f"x-ratelimit-remaining-{level.name}"] = str(level.remaining)
             shown[f"x-ratelimit-reset-{level.name}"] = f"{math.ceil(level.reset)}s"
@@ -189,6 +215,9 @@ def refused(full: Full, after: float) -> RequestError:
     """A used-up limit as the client's error; `after` so many seconds it is to come again."""
     code = "concurrency_limit" if full.name == "concurrency" else "rate_limit"
     wait = max(1, math.ceil(after))
+    if full.name == "dollars":
+        told = f"the budget of {full.limit / _MICRO:g} dollars is spent; try again in {wait} s"
+        return RequestError("budget_spent", told, retry_after=after)
     left, reset = 0, wait
     if full.level is not None:
         left, reset = full.level.remaining, max(1, math.ceil(full.level.reset))
@@ -218,26 +247,51 @@ def exactness(config: Config, workers: int) -> str:
     )
 
 
-def estimate(raw: bytes, body: Mapping[str, object], output_tokens: int) -> int:
+def estimate(raw: bytes, body: Mapping[str, object], output_tokens: int) -> Usage:
     """Tokens to reserve: the body's bytes at four a token, and the expected output of each of
     the answers asked for."""
     count = body.get("n")
     answers = min(max(count, 1), _ANSWERS) if type(count) is int else 1
-    return prompt_bytes(raw, body) // BYTES_PER_TOKEN + output_tokens * answers
+    prompt = prompt_bytes(raw, body) // BYTES_PER_TOKEN
+    return Usage(prompt, output_tokens * answers, estimated=True)
 
 
-def limited(tenant: Tenant) -> bool:
-    """Whether anything limits a tenant; `Quotas.enter` gives `None` where nothing does."""
-    limits = tenant.limits
-    return (limits.requests, limits.tokens, limits.concurrency) != (None, None, None)
+def dearest(policy: Policy, model: str, usage: Usage) -> int:
+    """What a model's dearest endpoint takes for so many tokens, in millionths of a dollar. One
+    without a price counts as nothing."""
+    known = policy.models.get(model)
+    named = () if known is None else [name for tier in known.tiers.values() for name in tier]
+    cost = prices.dearest([policy.endpoints[name].price for name in named], usage)
+    return 0 if cost is None else math.ceil(cost * _MICRO)
 
 
-def _takes(tenant: Tenant, name: str, rate: Rate | None, amount: int) -> tuple[Take, ...]:
-    if rate is None:
+def limited(tenant: Tenant, app: App | None = None) -> bool:
+    """Whether anything limits a tenant or its app; `Quotas.enter` gives `None` where nothing
+    does."""
+    return tenant.limits.any or (app is not None and app.limits.any)
+
+
+def _holders(tenant: Tenant | None, app: App | None) -> tuple[Holder, ...]:
+    """Whose limits count, by the name they are counted under. An app's are of each tenant by itself:
+    all that one request takes lies on one node of a cluster."""
+    if tenant is None:
         return ()
-    return (Take(Bucket(name, f"{tenant.name}/{name}", rate.amount, rate.seconds), amount),)
+    found = [(tenant.name, tenant.limits)]
+    if app is not None:
+        found.append((f"{tenant.name}/app:{app.name}", app.limits))
+    return tuple([one for one in found if one[1].any])
 
 
-def _seats(tenant: Tenant) -> tuple[Seats, ...]:
-    limit = tenant.limits.concurrency
-    return () if limit is None else (Seats("concurrency", f"{tenant.name}/open", limit),)
+def _takes(name: str, wanted: Sequence[tuple[str, Rate | None, int]]) -> tuple[Take, ...]:
+    """Of each that is limited so much, one at least and the whole limit at most."""
+    return tuple([
+        Take(
+            Bucket(name, f"{holder}/{name}", rate.amount, rate.seconds),
+            max(1, min(amount, rate.amount)),
+        )
+        for holder, rate, amount in wanted if rate is not None
+    ])  # fmt: skip
+
+
+def _left(level: Level) -> float:
+    return level.remaining / level.limit

@@ -13,6 +13,7 @@ from policies.lint_reach import (
     silence,
     stores,
     unknown_facts,
+    unpriced,
 )
 from tests.policies.samples import NOW, loading
 
@@ -80,6 +81,23 @@ def test_endpoints_nobody_uses() -> None:
         ("endpoint_unused", "wild"),
         ("endpoint_unreachable", "iad"),
     }
+
+
+def test_endpoints_without_a_price_where_dollars_are_limited() -> None:
+    assert list(unpriced(scene(pool("fra", "iad")))) == []
+    for limited in (
+        "tenants: {t: {limits: {dollars: 20/d}}}",
+        "apps: {a: {limits: {dollars: 2/h}}}",
+    ):
+        more = "models: {m1: {tiers: {large: [fra, iad]}}}\n" + limited
+        if "tenants" not in limited:
+            more += "\ntenants: {t: {}}"
+        priced = FLEET.replace(
+            "region: self:iad1,", "region: self:iad1, price: {input: 1, output: 2},"
+        )
+        loaded = loading(priced + more)
+        found = list(unpriced(Scene(loaded.policy, loaded.catalog, NOW)))
+        assert [(f.code, f.message.split("`")[1]) for f in found] == [("unpriced", "fra")]
 
 
 def test_rules_nobody_serves() -> None:
