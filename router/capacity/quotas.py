@@ -272,8 +272,8 @@ def limited(tenant: Tenant, app: App | None = None) -> bool:
 
 
 def _holders(tenant: Tenant | None, app: App | None) -> tuple[Holder, ...]:
-    """Whose limits count, by the name they are counted under. An app's are of each tenant by itself:
-    all that one request takes lies on one node of a cluster."""
+    """Whose limits count, by the name they are counted under. An app's are of each tenant by
+    itself: all that one request takes lies on one node of a cluster."""
     if tenant is None:
         return ()
     found = [(tenant.name, tenant.limits)]

@@ -96,5 +96,6 @@ def test_an_hour_of_chaos(tmp_path: Path) -> None:
     kept = os.environ.get("DOMICILE_SOAK_FOLDER")
     folder = Path(kept) if kept else tmp_path
     folder.mkdir(exist_ok=True)
+    assert not any(folder.iterdir()), f"`{folder}` holds evidence of another run"
     faults = judge(folder, soaked(folder))
     assert not faults.counts, faults.told

@@ -17,7 +17,6 @@ from router.narrowing.vetoes import Vetoes
 from router.transport.messages import OutboundRequest, OutboundResponse, Timeouts
 from router.watch.probe import Prober, question, takes_canary
 from router.watch.scrape import Scraper
-from router.watch.verdicts import Verdict, by_status
 from tests.cases.built import BASELINE, Files, built, entries, until
 from tests.router.crowd import settle_for
 from tests.router.house import KEYS, House, Plan, house
@@ -68,16 +67,6 @@ async def ended(one: Prober) -> None:
 
 def well() -> Reply:
     return Reply(200)
-
-
-@pytest.mark.parametrize(
-    ("status", "verdict"),
-    [(200, "alive"), (204, "alive"), (400, "reachable"), (422, "reachable"), (401, "auth"),
-     (403, "auth"), (404, "unknown"), (405, "unknown"), (429, "busy"), (500, "down"),
-     (503, "down")],
-)  # fmt: skip
-def test_what_a_status_says(status: int, verdict: str) -> None:
-    assert by_status(status) == Verdict(verdict)
 
 
 def test_the_question_holds_nothing_of_anybody() -> None:
