@@ -146,7 +146,7 @@ def test_prompts_wait_in_the_router_while_others_are_computed() -> None:
         # Nobody left: one of the first two was computed, as far as is known.
         assert 0.5 < clock() - began < 1.1
         # Who could never be in time by itself is taken once nothing is before it.
-        assert await found.wait(asks(30_000))
+        assert (await found.wait(asks(30_000))).held is not None
 
     run(main())
 

@@ -16,7 +16,7 @@ from router.transport.messages import (
 )
 from router.transport.oneway import OneWay
 from tests.rawserver import Line, RawServer, Script, now
-from tests.router.transport.test_tls import Papers, papers, server_side
+from tests.router.transport.test_dial_tls import Papers, papers, server_side
 
 __all__ = ("papers",)
 DATA = b"".join(b"%07d" % number for number in range(200_000))
