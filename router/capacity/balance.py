@@ -1,7 +1,7 @@
 """Which replica of an endpoint, and how loaded it is: own tokens in flight, corrected by engines.
 
 A replica's load is work: the prompt tokens that are still to compute there, and a little for each
-answer under way, ours or others', however long. That is what the next first token waits for.
+token of the answers under way. That is what the next request's first token waits for.
 
 Choosing and counting are one step without an await between: of any number of requests that
 choose at once, each sees what the others took.
@@ -178,18 +178,18 @@ class Balance:
         if not self.health.calm(now):
             return None
         limit, told = self.snapshot().config.router.limits.target, self.readings.told
-        telling, unit = self.readings.telling, UNDER_WAY * self._mean()
+        telling = self.readings.telling
         for tier, number, _, key, cost, home, berth, line in bays:
-            floor, pace, load = line.floor, line.pace, unit * berth.requests
-            if key in telling:
-                pressure = self.readings.both(key, now, berth.requests)[1]
-                if pressure >= ENGINE_FULL:
-                    return None
-                load = self._under_way(key, now, berth.requests, pressure)
+            floor, pace, load = line.floor, line.pace, UNDER_WAY * berth.tokens
             if berth.prompts:  # as `Berth.left`, without a call for each
                 work = berth.work - (now - berth.at) / pace if pace else berth.work
                 if work > 0:
                     load += work if work < berth.prompts else berth.prompts  # noqa: FURB136
+            if key in telling:
+                _, pressure = self.readings.both(key, now, berth.requests)
+                if pressure >= ENGINE_FULL:
+                    return None
+                load += self._theirs(key, now, pressure)
             soon = floor + pace * (load + prompt)
             if soon:
                 soon *= 1 + _DOUBT * self.random()
@@ -203,12 +203,11 @@ class Balance:
                 found.append((tier, False, cost, near, load, number))
         return found
 
-    def _under_way(self, key: str, now: float, own: int, pressure: float) -> float:
-        """What answers under way weigh at a replica: others' as ours, or who looks would follow the
-        others more. How far those are isn't told: but of those that wait none has begun."""
-        usual, mean = self.readings.usual(key, now), self._mean()
-        unbegun = max(0.0, 1 - 1 / pressure - UNDER_WAY) if pressure > 1 else 0.0
-        return (own + usual) * (UNDER_WAY * mean) + usual * mean * unbegun
+    def _theirs(self, key: str, now: float, pressure: float) -> float:
+        """What others have at a replica, weighed as our own answers under way: with more, who looks
+        would follow the others more. How far they are isn't told: of those that wait none began."""
+        part = max(UNDER_WAY, 1 - 1 / pressure) if pressure > 1 else UNDER_WAY
+        return self.readings.usual(key, now) * self._mean() * part
 
     def _near(self, key: str, soon: float, line: Line) -> int:
         """How far an endpoint away from home, whose best replica is `key`, is in steps."""
@@ -247,10 +246,10 @@ class Balance:
         own, tokens = berth.requests, float(berth.tokens)
         foreign, pressure = readings.both(key, now, own)
         work = berth.left(now, rate) if own else 0.0
-        load = work + own * (UNDER_WAY * self._mean())
+        load = work + UNDER_WAY * tokens
         if key in readings.telling:
             tokens += foreign * self._mean()
-            load = work + self._under_way(key, now, own, pressure)
+            load += self._theirs(key, now, pressure)
         full = self._used(capacity, own + foreign, pressure, tokens) >= 1
         if standing is Standing.TRIAL or share < 1:
             full = full or self._enough(key, now)

@@ -1,10 +1,10 @@
 """Which replica of many stands best, without a look at each: they are kept in order of a bound.
 
-A replica's load is never below what its answers under way weigh, ours and those of others that its
-engine told of: its bound is their number. Work, marks, ramps and queues only add to that. So who
-looks from the lowest bound on, and stops where what the next weighs is above the best load found,
-has found what a look at every replica finds. A bound changes only when a request enters or leaves,
-or when a reading does: those few are put in their new places before the next look.
+A replica's load is never below `bound`: what its answers under way weigh, and those of others that
+its engine told of. Work, marks, ramps and queues only add to that. So who looks from the lowest
+bound on, and stops where the next bound is above the best load found, has found what a look at
+every replica finds. A bound changes only when a request enters or leaves, or when a reading does:
+those few are put in their new places before the next look.
 
 There is no lineup of a few (`FEW`), nor where replicas differ by declared priority or share. Where
 none is well and has room, or each has prompts to compute, every replica is looked at.
@@ -12,10 +12,10 @@ none is well and has room, or each has prompts to compute, every replica is look
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right, insort
+from bisect import bisect_left, insort
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from math import inf
+from math import inf, sqrt
 from typing import Final, NamedTuple
 
 from regions.fleet import Readings
@@ -28,9 +28,7 @@ LOTS: Final = 64
 """Replicas up to which each of those that might be chosen draws a lot, whether its load decides
 already or not: equal seeds give the numbers that were measured so."""
 UNDER_WAY: Final = 0.02
-"""What an answer under way weighs, of a request's usual tokens, as prompt still to compute. All
-weigh the same: its step is one more for the engine, whatever was read before. By tokens, a replica
-of short requests had half more of them than one of long ones."""
+"""What a token of an answer under way weighs against one of a prompt that is still to compute."""
 USUAL: Final = 512.0
 """Tokens of a request of which nothing is known, as those that other routers sent."""
 _TRIES: Final = 16
@@ -73,8 +71,8 @@ class Lineup:
     """The replicas of one endpoint in order of their bounds, of equal ones as they are written."""
 
     __slots__ = (
-        "_berths", "_bounds", "_changed", "_inflight", "_numbers", "_order", "_readings", "_shared",
-        "_until", "keys",
+        "_berths", "_bounds", "_changed", "_high", "_inflight", "_low", "_numbers", "_order",
+        "_readings", "_shared", "_until", "keys",
     )  # fmt: skip
 
     def __init__(self, keys: Sequence[str], inflight: InFlight, readings: Readings) -> None:
@@ -88,9 +86,10 @@ class Lineup:
             berth.changed = readings.watched[key] = self._changed
         self._bounds = [0.0] * len(keys)
         self._order: list[tuple[float, int]] = [(0.0, number) for number in range(len(keys))]
-        # Whose bounds have others' requests in them: these hold until then.
+        # Whose bounds have others' requests in them: these hold until then, and for means of a
+        # request's tokens between the two.
         self._shared: set[int] = set()
-        self._until = inf
+        self._until, self._low, self._high = inf, 0.0, inf
 
     def close(self) -> None:
         """Follow its replicas no more."""
@@ -105,9 +104,13 @@ class Lineup:
     def _ordered(self, now: float) -> list[tuple[float, int]]:
         """Bounds with replicas' numbers, the lowest first, as all is now."""
         changed, shared = self._changed, self._shared
-        if shared and now > self._until:
-            self._until = inf
-            changed.update([self.keys[number] for number in shared])
+        if changed or shared:
+            mean = self._inflight.mean or USUAL
+            if now > self._until or not self._low <= mean <= self._high:
+                # The fewer are in flight, the more their mean changes with each.
+                part = 1 - 1 / sqrt(self._inflight.count + 2)
+                self._until, self._low, self._high = inf, mean * part, mean / part
+                changed.update([self.keys[number] for number in shared])
         if changed:
             self._place(now)
         return self._order
@@ -130,27 +133,23 @@ class Lineup:
 
     def _bound(self, number: int, now: float) -> float:
         """Written as the load itself is, so that rounding can't put it above."""
-        key, own, readings = self.keys[number], self._berths[number].requests, self._readings
+        key, bound = self.keys[number], UNDER_WAY * self._berths[number].tokens
+        readings = self._readings
         reading = readings.fresh(key, now) if key in readings.telling else None
         if reading is None or not (usual := readings.usual(key, now)):
             self._shared.discard(number)
-            return own
+            return bound
         self._shared.add(number)
         self._until = min(self._until, reading.at + readings.stale - _EARLY)
-        return own + usual
-
-    @property
-    def _unit(self) -> float:
-        """What one answer weighs, as `Balance` has it."""
-        return UNDER_WAY * (self._inflight.mean or USUAL)
+        return bound + usual * self._low * UNDER_WAY
 
     # ----------------------------------------------------------------------------------
 
     def best(self, look: Look, now: float) -> Seat:
         """The first by rank, of equal ones the first written: as `min` of all has it."""
-        best, at, unit = None, 0, self._unit
+        best, at = None, 0
         for bound, number in self._ordered(now):
-            if best is not None and (bound * unit, number) > (best.load, at):
+            if best is not None and (bound, number) > (best.load, at):
                 return best
             seat = look(self.keys[number])
             if seat.well and (best is None or (seat.load, number) < (best.load, at)):
@@ -159,9 +158,9 @@ class Lineup:
 
     def least(self, look: Look, now: float, chance: Callable[[], float]) -> Seat | None:
         """Any of the least loaded that are well and have room, each by equal chance."""
-        order, load, equal, unit = self._ordered(now), inf, list[Seat](), self._unit
+        order, load, equal = self._ordered(now), inf, list[Seat]()
         for bound, number in order:
-            if bound * unit >= load:
+            if bound >= load:
                 break
             seat = look(self.keys[number])
             if seat.well and seat.load <= load:
@@ -170,9 +169,8 @@ class Lineup:
         if not equal:
             return None
         # Of those whose bound is that load few were looked at: there may be hundreds of idle ones.
-        begin = bisect_left(order, load, key=lambda one: one[0] * unit)
-        end = bisect_right(order, load, key=lambda one: one[0] * unit)
-        others = [one for one in equal if self._bounds[self._numbers[one.key]] * unit < load]
+        begin, end = bisect_left(order, (load, -1)), bisect_left(order, (load, len(order)))
+        others = [one for one in equal if self._bounds[self._numbers[one.key]] < load]
         for _ in range(_TRIES):
             drawn = _drawn(len(others) + end - begin, chance)
             if drawn < len(others):

@@ -97,20 +97,6 @@ async def test_what_others_sent_counts(tmp_path: Path) -> None:
         assert live.balance.condition("fra1").load == 0
 
 
-async def test_answers_under_way_count_by_their_number(tmp_path: Path) -> None:
-    """Four that were asked much are as many steps for an engine as four that were asked little."""
-    async with scripted(tmp_path, well) as world:
-        keys = crowd(world, "fra1", 2)
-        balance = world.router.live.balance
-        held = [balance.enter("fra1", keys[0], 100, 0) for _ in range(5)]
-        held += [balance.enter("fra1", keys[1], 4000, 0) for _ in range(4)]
-        taken = balance.reserve("fra1", 4000, prompt=10)
-        assert taken is not None
-        assert taken.key == keys[1]
-        for one in (*held, taken):
-            one.close()
-
-
 async def test_saturation_is_seen_where_requests_really_are(tmp_path: Path) -> None:
     async with scripted(tmp_path, well) as world:
         settle_for(world, fra1={"capacity_requests": "32"})
