@@ -7,6 +7,7 @@ Only certificates count of a file of authorities, so what is written around them
 from __future__ import annotations
 
 import datetime as dt
+import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
@@ -20,6 +21,7 @@ from cryptography.hazmat.primitives.serialization import (
     PublicFormat,
     load_pem_private_key,
 )
+from cryptography.utils import CryptographyDeprecationWarning
 
 from policies.findings import DAY, Finding, Severity
 from policies.gathered import PolicyFile
@@ -150,9 +152,12 @@ def _certificates(content: bytes, path: Path) -> list[x509.Certificate]:
     if b"-----BEGIN CERTIFICATE-----" not in content:
         raise ConfigError(f"`{path}` holds no certificate in PEM")
     try:
-        found = x509.load_pem_x509_certificates(content)
-        for one in found:
-            one.public_key()
+        with warnings.catch_warnings():
+            # Some public authorities have a serial number of zero, which OpenSSL takes.
+            warnings.simplefilter("ignore", CryptographyDeprecationWarning)
+            found = x509.load_pem_x509_certificates(content)
+            for one in found:
+                one.public_key()
     except (ValueError, UnsupportedAlgorithm):
         raise ConfigError(f"`{path}` holds a certificate that can't be read") from None
     return found

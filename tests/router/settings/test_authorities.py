@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import pickle
+import ssl
 import time
 from pathlib import Path
 
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.serialization import Encoding
 
 from policies.findings import Severity
 from regions.document import DocumentErrors
@@ -35,6 +39,26 @@ def test_only_the_certificates_of_a_file_count(tmp_path: Path) -> None:
     file = tmp_path / "ca.pem"
     file.write_bytes(f"# für {OWN.secret}\n{OWN.pem}\nund\n{NEXT.pem}".encode())
     assert authorities(file) == OWN.pem + NEXT.pem
+
+
+def test_a_serial_number_of_zero_is_taken_as_openssl_takes_it(tmp_path: Path) -> None:
+    known = OWN.certificate
+    made = (
+        x509.CertificateBuilder()
+        .subject_name(known.subject)
+        .issuer_name(known.issuer)
+        .public_key(known.public_key())
+        .serial_number(1)
+        .not_valid_before(known.not_valid_before_utc)
+        .not_valid_after(known.not_valid_after_utc)
+        .sign(OWN.key, hashes.SHA256())
+        .public_bytes(Encoding.DER)
+    )
+    version_and_serial = b"\xa0\x03\x02\x01\x02\x02\x01"
+    assert version_and_serial + b"\x01" in made
+    odd = made.replace(version_and_serial + b"\x01", version_and_serial + b"\x00", 1)
+    (tmp_path / "ca.pem").write_text(ssl.DER_cert_to_PEM_cert(odd))
+    assert authorities(tmp_path / "ca.pem").count("BEGIN CERTIFICATE") == 1
 
 
 def test_they_come_with_the_snapshot(tmp_path: Path) -> None:
