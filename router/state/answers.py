@@ -128,8 +128,10 @@ class MemoryAnswers:
         if known is not None and known.until > now:
             return _known(known, digest)
         self._sweep(now, key)
-        mine, free = self._owned[owner], self._most - len(self._held)
-        if mine >= PART * free:
+        if self._has_its_part(owner):
+            self._abandon(now)
+        if self._has_its_part(owner):
+            mine, free = self._owned[owner], self._most - len(self._held)
             raise Unavailable(f"{mine} idempotency keys are in use, and {free} left for others")
         self._held[key] = _Held(digest, token, now + lease, owner)
         self._owned[owner] += 1
@@ -164,15 +166,19 @@ class MemoryAnswers:
             held.spent, held.answer = True, None
 
     def _sweep(self, now: float, key: str) -> None:
-        """Forget whose time is over: this key, those that ended, and where there is no place left
-        those whose request never ended."""
+        """Forget whose time is over: this key, and those whose request ended."""
         if key in self._held:
             self._forget(key)
         while self._ended and self._held[oldest := next(iter(self._ended))].until <= now:
             self._forget(oldest)
-        if len(self._held) >= self._most:
-            for other in [one for one in self._open if self._held[one].until <= now]:
-                self._forget(other)
+
+    def _abandon(self, now: float) -> None:
+        """Forget keys whose request never ended, and never will."""
+        for key in [one for one in self._open if self._held[one].until <= now]:
+            self._forget(key)
+
+    def _has_its_part(self, owner: str) -> bool:
+        return self._owned[owner] >= PART * (self._most - len(self._held))
 
     def _forget(self, key: str) -> None:
         owner = self._held.pop(key).owner

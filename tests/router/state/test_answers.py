@@ -113,6 +113,17 @@ async def test_whoever_takes_all_it_can_leaves_room_for_others() -> None:
     assert sum(one._owned.values()) == len(one._held)
 
 
+async def test_what_never_ended_is_no_longer_its_owners_part() -> None:
+    clock = Clock()
+    one = store(clock, most=10)
+    for number in range(8):
+        await one.begin(str(number), "d", "t", 5, "hog")
+    with pytest.raises(Unavailable, match="8 idempotency keys are in use, and 2 left"):
+        await one.begin("more", "d", "t", 5, "hog")
+    clock.now = 6
+    assert await one.begin("more", "d", "t", 5, "hog") is None
+
+
 async def test_what_is_counted_stays_right() -> None:
     clock = Clock()
     one = store(clock, size=1000)
