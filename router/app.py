@@ -235,7 +235,11 @@ class Router:
     async def _others(self, scope: Scope, receive: Receive, send: Send) -> None:
         if self._public is None:  # beside the loop: inference needs none of it
             self._public = asyncio.create_task(asyncio.to_thread(_others, self.live))
-        others = await asyncio.shield(self._public)
+        try:
+            others = await asyncio.shield(self._public)
+        except Exception:
+            self._public = None  # what was missing, as memory, may be there for the next one
+            raise
         try:
             await others(scope, receive, send)
         except Exception as error:  # noqa: BLE001 - answered already; its words may be a client's
