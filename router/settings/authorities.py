@@ -75,7 +75,7 @@ def ending(
         for key, text in (("ca", trust[name].ca), ("client_cert", trust[name].identity)):
             if text is None:
                 continue
-            told = _judged(x509.load_pem_x509_certificates(text.encode()), _KEYS[key], now)
+            told = _judged(_parsed(text.encode()), _KEYS[key], now)
             if told is not None:
                 severity, message = told
                 mark = place_of(baseline, ("endpoints", name, key))
@@ -152,14 +152,19 @@ def _certificates(content: bytes, path: Path) -> list[x509.Certificate]:
     if b"-----BEGIN CERTIFICATE-----" not in content:
         raise ConfigError(f"`{path}` holds no certificate in PEM")
     try:
-        with warnings.catch_warnings():
-            # Some public authorities have a serial number of zero, which OpenSSL takes.
-            warnings.simplefilter("ignore", CryptographyDeprecationWarning)
-            found = x509.load_pem_x509_certificates(content)
-            for one in found:
-                one.public_key()
+        return _parsed(content)
     except (ValueError, UnsupportedAlgorithm):
         raise ConfigError(f"`{path}` holds a certificate that can't be read") from None
+
+
+def _parsed(content: bytes) -> list[x509.Certificate]:
+    """Raises ValueError, UnsupportedAlgorithm."""
+    with warnings.catch_warnings():
+        # Some public authorities have a serial number of zero, which OpenSSL takes.
+        warnings.simplefilter("ignore", CryptographyDeprecationWarning)
+        found = x509.load_pem_x509_certificates(content)
+        for one in found:
+            one.public_key()
     return found
 
 
