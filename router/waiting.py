@@ -353,12 +353,8 @@ class WaitingRoom(Generic[T]):
 
     def _head(self, line: Line) -> _Waiter[T]:
         """Whose turn it is in a line: a tenant's oldest, as only that can be."""
-        tenants, served = self._lines[line], self._pools[line].served
-        _, _, first = min(
-            (max(waiters[0].arrived, served.get(tenant, 0.0)), waiters[0].number, tenant)
-            for tenant, waiters in tenants.items()
-        )
-        return tenants[first][0]
+        oldest = [waiters[0] for waiters in self._lines[line].values()]
+        return min(oldest, key=lambda one: one.rank)
 
     def _leave(self, waiter: _Waiter[T]) -> None:
         """Out of the room, with what it waited for or without."""

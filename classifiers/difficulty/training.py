@@ -69,13 +69,10 @@ def train_pair(
     weights, means = ridge.fit(x, y, penalty)
     square = 0.5 if len(examples) >= MANY else 0.3
     inputs = np.hstack([base, _structure(examples, common)])
+    groups = () if prior else [e.group for e in examples]
     trained = _assembled(examples, (weak, strong), inputs, y, _quantised(weights), means, square,
                          range(inputs.shape[1]))  # fmt: skip
-    if prior:
-        return trained
-    gain = np.array([e.y_strong - e.y_weak for e in examples])
-    floor = floor_points(trained.gains, gain, groups=[e.group for e in examples])
-    return replace(trained, model=replace(trained.model, floor=floor))
+    return _floored(trained, examples, groups)
 
 
 def train_any(examples: Sequence[Example], common: bytes) -> Trained:
@@ -92,7 +89,8 @@ def train_any(examples: Sequence[Example], common: bytes) -> Trained:
         y[sources == source] += overall - y[sources == source].mean(axis=0)
     inputs = np.hstack([np.tile(overall, (len(y), 1)), _structure(examples, common)])
     empty = _quantised(np.zeros((BUCKETS, 2)))
-    return _assembled(examples, (ANY, ANY), inputs, y, empty, overall, 0.0, (_STEM,))
+    trained = _assembled(examples, (ANY, ANY), inputs, y, empty, overall, 0.0, (_STEM,))
+    return _floored(trained, examples)
 
 
 def _enough(examples: Sequence[Example]) -> None:
@@ -120,6 +118,7 @@ def _assembled(
     square: float,
     only: Sequence[int],
 ) -> Trained:
+    """All but the `floor`, see `_floored`."""
     gain = y[:, 1] - y[:, 0]
     head, gains = _fit_head(inputs, gain, square, only)
     true = np.array([e.y_strong - e.y_weak for e in examples])
@@ -128,9 +127,15 @@ def _assembled(
         pair[0], pair[1], len(examples), quantised[1], (_rounded(means[0]), _rounded(means[1])),
         head, _envelope(examples, inputs[:, BASE:], head), platt_knots(gains, true > 0),
         tuple(_rounded(q) for q in np.quantile(gains, np.linspace(0, 1, 101))),
-        floor_points(gains, true),
+        (),
     )  # fmt: skip
     return Trained(model, Tables(*quantised[0], known.tobytes()), gains)
+
+
+def _floored(trained: Trained, examples: Sequence[Example], groups: Sequence[str] = ()) -> Trained:
+    gain = np.array([e.y_strong - e.y_weak for e in examples])
+    floor = floor_points(trained.gains, gain, groups=groups)
+    return replace(trained, model=replace(trained.model, floor=floor))
 
 
 def _out_of_fold(x: sparse.csr_matrix, y: Matrix, fold: Sequence[int], penalty: float) -> Matrix:

@@ -177,10 +177,9 @@ class Discoverer:
         if places and not inside:
             raise NotFound(f"all {len(places)} addresses found lie outside `within`")
         secret = credential(endpoint.name, endpoint.credentials, self._environment, self._base)
-        trust = self._swap.base.trust.get(endpoint.name)
         targets = {
             f"{endpoint.name}/{place(one.url)}": Target(
-                one.url, secret, trust, priority=one.priority, share=one.share
+                one.url, secret, priority=one.priority, share=one.share
             )
             for one in sorted(inside, key=lambda one: (one.priority, one.url))
         }
