@@ -16,7 +16,8 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSche
 from policies.measures import duration, rate, spending
 
 _NAME: Final = r"^[a-zA-Z0-9][a-zA-Z0-9_.-]{0,62}$"
-_HOST: Final = r"^[a-z0-9_]([a-z0-9_.-]{0,251}[a-z0-9_])?$"
+_LABEL: Final = r"[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?"
+_HOST: Final = rf"^{_LABEL}(\.{_LABEL})*$"
 
 
 def moment(text: object) -> float:
@@ -216,7 +217,7 @@ class ReplicasConfig(Strict):
     file: str | None = None
     within: Words = ()
     urls: Words = ()
-    tls: Annotated[str, Field(pattern=_HOST)] | None = None
+    tls: Annotated[str, Field(pattern=_HOST, max_length=253)] | None = None
 
 
 class CapacityConfig(Strict):

@@ -7,6 +7,7 @@ Only certificates count of a file of authorities, so what is written around them
 from __future__ import annotations
 
 import datetime as dt
+import ssl
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -29,6 +30,7 @@ from regions.document import Document, Mark
 from regions.model import Endpoint
 from router.config import ConfigError
 from router.settings import bounded
+from router.transport.dial import identify
 from router.transport.messages import Tls
 
 MOST: Final = 4 << 20
@@ -134,7 +136,13 @@ def _identity(said: Mapping[str, str], base: Path) -> str | None:
     if key.public_key().public_bytes(*form) != chain[0].public_key().public_bytes(*form):
         raise ConfigError(f"the key in `{secret}` is not that of the first certificate in `{path}`")
     text = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
-    return text.decode() + _pem(chain)
+    identity = text.decode() + _pem(chain)
+    try:
+        identify(ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT), identity)
+    except ssl.SSLError as error:
+        why = (error.reason or "unknown").lower().replace("_", " ")
+        raise ConfigError(f"OpenSSL does not take the certificate in `{path}`: {why}") from None
+    return identity
 
 
 def _path(reference: str) -> str:

@@ -107,12 +107,16 @@ def tls_context(tls: Tls) -> ssl.SSLContext:
     else:
         made.load_default_certs(ssl.Purpose.SERVER_AUTH)
     if tls.identity is not None:
-        _identify(made, tls.identity)
+        identify(made, tls.identity)
     return made
 
 
-def _identify(made: ssl.SSLContext, identity: str) -> None:
-    """OpenSSL's binding reads keys from files alone; this one is on no disk."""
+def identify(made: ssl.SSLContext, identity: str) -> None:
+    """Show this certificate. OpenSSL's binding reads keys from files alone; this one is on no disk.
+
+    Raises:
+        ssl.SSLError: OpenSSL doesn't take it, as with a short key.
+    """
     file = os.memfd_create("identity", os.MFD_CLOEXEC)
     try:
         os.write(file, identity.encode("ascii"))

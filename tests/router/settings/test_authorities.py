@@ -5,12 +5,14 @@ from __future__ import annotations
 import pickle
 import ssl
 import time
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes
-from cryptography.hazmat.primitives.serialization import Encoding
+from cryptography.hazmat.primitives.asymmetric import rsa
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
 from policies.findings import Severity
 from regions.document import DocumentErrors
@@ -122,6 +124,9 @@ def test_a_folder_or_a_device_is_no_file_of_authorities(tmp_path: Path) -> None:
         ('url: "https://fra1"', 'client_cert: "file:a.pem"', "needs its `client_key`"),
         ('url: "https://fra1"', 'client_key: "file:a.pem"', "needs its `client_cert`"),
         ('replicas: {dns: "fra:80", tls: "https://fra"}', "context: 9", "tls"),
+        ('replicas: {dns: "fra:80", tls: llm..fra}', "context: 9", "tls"),
+        (f'replicas: {{dns: "fra:80", tls: {"x" * 64}.fra}}', "context: 9", "tls"),
+        (f'replicas: {{dns: "fra:80", tls: {"x.y" * 85}}}', "context: 9", "tls"),
     ],
 )
 def test_what_would_not_be_read_or_says_nothing_is_refused(
@@ -239,6 +244,22 @@ def test_the_authorities_of_an_export_are_checked(tmp_path: Path) -> None:
     assert told in check(path, ENVIRONMENT, time.time()).problems
     (tmp_path / "x.pem").write_text(OWN.pem)
     assert told not in check(path, ENVIRONMENT, time.time()).problems
+
+
+def test_a_certificate_that_openssl_does_not_show_is_refused(tmp_path: Path) -> None:
+    """Its key is too short: each connection would fail, and the endpoint seem to be at fault."""
+    key, name, today = rsa.generate_private_key(65537, 1024), x509.Name([]), datetime.now(UTC)
+    short = (
+        x509.CertificateBuilder(name, name, key.public_key(), 7)
+        .not_valid_before(today - timedelta(days=1))
+        .not_valid_after(today + timedelta(days=90))
+        .sign(key, hashes.SHA256())
+    )
+    form = PrivateFormat.PKCS8, NoEncryption()
+    (tmp_path / "own.pem").write_bytes(short.public_bytes(Encoding.PEM))
+    (tmp_path / "own.key").write_bytes(key.private_bytes(Encoding.PEM, *form))
+    with pytest.raises(ConfigError, match=r"baseline.yaml:.*own.pem`: ee key too small"):
+        naming('client_cert: "file:own.pem", client_key: "file:own.key"').load(tmp_path)
 
 
 async def test_renewed_authorities_serve_though_no_setting_changed(tmp_path: Path) -> None:
