@@ -195,10 +195,10 @@ class AssuranceConfig(Strict):
 
 
 class PriceConfig(Strict):
-    """US dollars per million tokens."""
+    """US dollars per million tokens: at most a dollar a token, so that sums of them are counted."""
 
-    input: Annotated[float, Field(ge=0)] | None = None
-    output: Annotated[float, Field(ge=0)] | None = None
+    input: Annotated[float, Field(ge=0, le=1_000_000)] | None = None
+    output: Annotated[float, Field(ge=0, le=1_000_000)] | None = None
 
 
 class ReplicasConfig(Strict):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from dataclasses import dataclass
@@ -66,6 +67,8 @@ Asgi = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 SURFACES: Final[tuple[Surface, ...]] = (ChatCompletions(),)
 TICK: Final = 5.0
+BUILDING: Final = threading.Lock()
+"""One thread at a time builds with FastAPI, which hides warnings of all meanwhile."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -293,9 +296,10 @@ class Router:
 
 
 def _others(live: Live) -> Asgi:
-    from router import public  # FastAPI, which costs half a second
+    with BUILDING:
+        from router import public  # FastAPI, which costs half a second
 
-    return public.build(live)
+        return public.build(live)
 
 
 def _steps(live: Live, transport: Transport, clocks: Clocks) -> TwelveSteps:

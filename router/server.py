@@ -15,7 +15,7 @@ from typing import Final
 
 import uvicorn
 
-from router.app import Asgi, Clocks, Router
+from router.app import BUILDING, Asgi, Clocks, Router
 from router.audit.settings import LogSettings
 from router.config import ConfigError
 from router.inbound.direct import direct
@@ -137,9 +137,10 @@ class Serving:
 
 
 def _admin(router: Router) -> Asgi:
-    from router import admin
+    with BUILDING:
+        from router import admin
 
-    return admin.build(router.live, router.watches)
+        return admin.build(router.live, router.watches)
 
 
 async def _serve(server: uvicorn.Server, found: socket.socket) -> None:
@@ -241,10 +242,18 @@ async def serve(
     look = None if router.watches is None else router.watches.look_at_files
     stop = asyncio.Event()
     with signals(stop, router.hurry, look):
-        await serving.start()
-        begun()
-        await stop.wait()
-        await serving.stop()
+        starting = asyncio.create_task(serving.start())
+        asked = asyncio.create_task(stop.wait())
+        try:
+            # Who is told to stop does not wait for what is still being built.
+            await asyncio.wait((starting, asked), return_when=asyncio.FIRST_COMPLETED)
+            if starting.done():
+                starting.result()
+                begun()
+                await asked
+        finally:
+            starting.cancel()
+            await serving.stop()
 
 
 @contextlib.contextmanager

@@ -54,6 +54,7 @@ def test_everything_an_endpoint_says() -> None:
         ("kind: vllm, model: m, region: self:fra1, operate: [UK]", "`UK` is not an ISO"),
         ("kind: vllm, region: self:fra1", "is missing"),
         ("kind: vllm, model: m, region: self:fra1, context: many", "integer"),
+        ("kind: vllm, model: m, region: self:fra1, price: {input: 1e308}", "1000000"),
     ],
 )
 def test_mistakes(text: str, message: str) -> None:

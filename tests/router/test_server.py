@@ -8,12 +8,16 @@ import os
 import signal
 import socket
 import sys
-from collections.abc import Callable
+import time
+from asyncio.subprocess import Process
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import httpx
 import pytest
 
+from router import app, server
 from router.audit.verify import verify
 from router.config import ConfigError
 from router.server import bind
@@ -124,42 +128,98 @@ async def test_errors_of_the_public_listener_are_json_everywhere(tmp_path: Path)
             assert told["error"]["code"] == "not_found"
 
 
-async def test_inference_does_not_wait_for_what_only_other_routes_need(
-    tmp_path: Path, free_port: Callable[[], int]
-) -> None:
-    port, admin = free_port(), free_port()
+@asynccontextmanager
+async def held(folder: Path, port: int, admin: int) -> AsyncIterator[tuple[Process, Path]]:
+    """A process that answers requests for inference, and can't build the rest until a file is
+    there."""
     main = MAIN.replace(
         "  region: self:fra1\n",
         f"  region: self:fra1\n  listen: 127.0.0.1:{port}\n  admin: 127.0.0.1:{admin}\n",
     )
-    path, there = Files(main=main, baseline=OWN).write(tmp_path), tmp_path / "there"
+    path, there = Files(main=main, baseline=OWN).write(folder), folder / "there"
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-c", HELD + SERVE, str(path), str(there), env=dict(os.environ)
     )
-    public, shown = f"http://127.0.0.1:{port}", f"http://127.0.0.1:{admin}"
     try:
-        async with httpx.AsyncClient(trust_env=False, timeout=30) as client:
-            refused = None
-            for _ in range(300):
-                try:
-                    refused = await client.post(public + "/v1/chat/completions", json={})
-                    break
-                except httpx.ConnectError:
-                    await asyncio.sleep(0.1)
-            assert refused is not None
-            assert refused.json()["error"]["code"] == "missing_api_key"
-            others = [
-                asyncio.create_task(client.get(url))
-                for url in (shown + "/healthz", shown + "/metrics", public + "/readyz")
-            ]
-            again = await client.post(public + "/v1/chat/completions", json={})
-            assert again.status_code == 401
-            assert not any(one.done() for one in others)
-            there.touch()
-            answers = await asyncio.wait_for(asyncio.gather(*others), 30)
-            assert [one.status_code for one in answers] == [200, 200, 200]
-        process.send_signal(signal.SIGTERM)
-        assert await asyncio.wait_for(process.wait(), 20) == 0
+        for _ in range(300):
+            if await asked(port):
+                break
+            await asyncio.sleep(0.1)
+        assert await asked(port) == "missing_api_key"
+        yield process, there
     finally:
         if process.returncode is None:
             process.kill()
+            await process.wait()
+
+
+async def asked(port: int) -> str:
+    """The code that a request without a key is refused with; empty where nobody listens."""
+    async with httpx.AsyncClient(trust_env=False, timeout=30) as client:
+        try:
+            refused = await client.post(f"http://127.0.0.1:{port}/v1/chat/completions", json={})
+        except httpx.TransportError:
+            return ""
+    return str(refused.json()["error"]["code"])
+
+
+async def test_inference_does_not_wait_for_what_only_other_routes_need(
+    tmp_path: Path, free_port: Callable[[], int]
+) -> None:
+    port, admin = free_port(), free_port()
+    public, shown = f"http://127.0.0.1:{port}", f"http://127.0.0.1:{admin}"
+    async with (
+        held(tmp_path, port, admin) as (process, there),
+        httpx.AsyncClient(trust_env=False, timeout=30) as client,
+    ):
+        others = [
+            asyncio.create_task(client.get(url))
+            for url in (shown + "/healthz", shown + "/metrics", public + "/readyz")
+        ]
+        again = await client.post(public + "/v1/chat/completions", json={})
+        assert again.status_code == 401
+        assert not any(one.done() for one in others)
+        there.touch()
+        answers = await asyncio.wait_for(asyncio.gather(*others), 30)
+        assert [one.status_code for one in answers] == [200, 200, 200]
+        process.send_signal(signal.SIGTERM)
+        assert await asyncio.wait_for(process.wait(), 20) == 0
+
+
+async def test_a_stop_does_not_wait_for_what_is_still_being_built(
+    tmp_path: Path, free_port: Callable[[], int]
+) -> None:
+    port = free_port()
+    async with held(tmp_path, port, free_port()) as (process, there):
+        process.send_signal(signal.SIGTERM)
+        for _ in range(100):
+            if await asked(port) != "missing_api_key":
+                break
+            await asyncio.sleep(0.1)
+        assert await asked(port) in ("", "shutting_down")
+        there.touch()
+        assert await asyncio.wait_for(process.wait(), 20) == 0
+    assert verify(tmp_path / "log").ok
+
+
+async def test_two_threads_never_build_with_fastapi_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It hides its own warnings while it builds, for the whole process: one that ended first
+    showed the other's."""
+    inside, together = list[int](), list[int]()
+
+    def built(*_: object) -> None:
+        inside.append(1)
+        together.append(len(inside))
+        time.sleep(0.1)
+        inside.pop()
+
+    async with house(tmp_path) as found:
+        monkeypatch.setattr("router.admin.build", built)
+        monkeypatch.setattr("router.public.build", built)
+        router = found.router
+        await asyncio.gather(
+            asyncio.to_thread(server._admin, router), asyncio.to_thread(app._others, router.live)
+        )
+    assert together == [1, 1]
