@@ -141,7 +141,7 @@ class Affinity:
         bound: blocks remembered.
     """
 
-    __slots__ = ("_bound", "_guess", "_seen", "_spared", "_usual", "_written")
+    __slots__ = ("_born", "_bound", "_gone", "_guess", "_seen", "_spared", "_usual", "_written")
 
     def __init__(self, spared: float = SPARED, guess: float = GUESS, bound: int = 1 << 17) -> None:
         self._spared = spared
@@ -149,7 +149,11 @@ class Affinity:
         self._bound = bound
         # Not a plain dict: its first key is found behind the places of all that were dropped.
         self._seen: OrderedDict[bytes, tuple[_Holder, ...]] = OrderedDict()
+        # A replica that comes counts on from the highest that went: what it held before was written
+        # before it was born, so nobody needs to look for that.
         self._written: dict[str, float] = {}
+        self._born: dict[str, float] = {}
+        self._gone = 0.0
         self._usual: dict[str, tuple[int, float]] = {}
 
     def choose(
@@ -215,14 +219,20 @@ class Affinity:
             tokens = min(prompt - 1, prompt * SIZES_UPTO[count] // length)
             before = found
             for key, written in found:
-                if key not in held and self._written.get(key, 0.0) - written <= room(key):
+                if key not in held and self._holds(key, written, room):
                     held[key] = tokens
                     known = known or count > trail.stem
         return held, known
 
+    def _holds(self, key: str, written: float, room: Callable[[str], float]) -> bool:
+        """Whether what was sent to a replica then is there still."""
+        born = self._born.get(key)
+        return born is not None and born <= written and self._written[key] - written <= room(key)
+
     def remember(self, blocks: Sequence[bytes], key: str, fresh: int = 0) -> None:
         """A replica is about to hold these blocks, and to write so many tokens for that."""
-        written = self._written[key] = self._written.get(key, 0.0) + fresh
+        born = self._born.setdefault(key, self._gone)
+        written = self._written[key] = self._written.get(key, born) + fresh
         seen = self._seen
         mine: tuple[_Holder, ...] = ((key, written),)
         before, joined = None, mine
@@ -235,17 +245,15 @@ class Affinity:
             seen.popitem(last=False)
 
     def forget(self, keep: frozenset[str]) -> None:
-        """Drop replicas that are gone. Asked every second: where none is, nothing is looked at."""
+        """Drop replicas that are gone: what they held is void at once, and leaves the table as it
+        is written over or grows old. Asked every second, between requests: no block is looked at.
+        """
         gone = self._written.keys() - keep
         if not gone:
             return
-        left = {
-            block: tuple([holder for holder in found if holder[0] in keep])
-            for block, found in self._seen.items()
-        }
-        self._seen = OrderedDict((block, found) for block, found in left.items() if found)
         for key in gone:
-            del self._written[key]
+            self._gone = max(self._gone, self._written.pop(key) + 1)
+            del self._born[key]
         for place in self._usual.keys() - {endpoint_of(key) for key in keep}:
             del self._usual[place]
 

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import replace
 from random import Random
 from time import process_time
+from types import FrameType
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -17,6 +21,7 @@ from regions.prefix import (
     GUESS,
     PATIENCE,
     SIZES,
+    SIZES_UPTO,
     TIE,
     Affinity,
     Trail,
@@ -254,5 +259,59 @@ def test_where_no_replica_is_gone_nothing_is_looked_at() -> None:
         one.forget(frozenset({"a", "b"}))
     assert one._seen is known
     assert process_time() - began < 0.2, "each look took 5 ms"
-    one.forget(frozenset({"b"}))
-    assert not one._seen
+
+
+@pytest.mark.parametrize("gone", [1, 7])
+def test_who_goes_costs_as_much_of_a_full_memory_as_of_an_empty_one(gone: int) -> None:
+    few, many = filled(blocks=64), filled(blocks=20_000)
+    left = frozenset(KEYS[gone:])
+    assert steps(lambda: few.forget(left)) == steps(lambda: many.forget(left)) < 1000
+    for book in (few, many):
+        assert {pick(book, SENT, dict.fromkeys(KEYS, 0.0), 4000) for _ in range(3)} <= left
+
+
+def test_who_comes_back_holds_nothing_of_what_it_held() -> None:
+    book = Affinity(guess=0)
+    book.remember(SENT.blocks, "fra/3", 900)
+    book.remember(SENT.blocks, "fra/5", 10)
+    assert book.choose(SENT, IDLE, 4000, "fra/0") == ("fra/5", LEFT)
+    book.forget(frozenset(KEYS) - {"fra/3", "fra/5"})
+    book.remember([b"another"], "fra/3")
+    assert book.choose(SENT, IDLE, 4000, "fra/0") == ("fra/0", 4000)
+    book.forget(frozenset(KEYS[1:]))
+    book.remember(SENT.blocks, "fra/3", 5)
+    assert book.choose(SENT, IDLE, 4000, "fra/1") == ("fra/3", LEFT)
+
+
+SENT = trail([("user", "sent " * 4000)])
+LEFT = 4000 - 4000 * SIZES_UPTO[len(SENT.blocks)] // SENT.length
+"""Tokens of it that are in no block."""
+
+
+def filled(blocks: int) -> Affinity:
+    """Every replica holds a part of that many blocks, and all hold those of `SENT`."""
+    book, rng = Affinity(guess=0), Random(2)
+    for at in range(0, blocks, 64):
+        book.remember([rng.randbytes(8) for _ in range(64)], KEYS[at // 64 % len(KEYS)], 1)
+    for key in KEYS:
+        book.remember(SENT.blocks, key)
+    return book
+
+
+def steps(work: Callable[[], object]) -> int:
+    """Instructions of Python that something takes: its work, whoever else is on the machine."""
+    count = 0
+
+    def trace(frame: FrameType, event: str, _: object) -> Any:
+        nonlocal count
+        frame.f_trace_opcodes, frame.f_trace_lines = True, False
+        count += event == "opcode"
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        work()
+    finally:
+        sys.settrace(before)
+    return count
