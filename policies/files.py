@@ -173,6 +173,7 @@ class TimeoutsConfig(Strict):
 
     first_token: Lasting | None = None
     answer: Lasting | None = None
+    idle: Lasting | None = None
 
 
 class ModelConfig(Strict):

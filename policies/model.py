@@ -212,7 +212,7 @@ class Hedge:
 class Model:
     """The public name an application sends, and its endpoints by tier.
 
-    `first_token`, `answer`: seconds, where they are others than the router's `limits`.
+    `first_token`, `answer`, `idle`: seconds, where they are others than the router's `limits`.
     """
 
     name: str
@@ -223,6 +223,7 @@ class Model:
     hedge: Hedge | None = None
     first_token: float | None = None
     answer: float | None = None
+    idle: float | None = None
 
     @property
     def substitutable(self) -> bool:

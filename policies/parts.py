@@ -219,7 +219,7 @@ class Parts:
             grading = self._grading(entry, config)
             result[name] = Model(
                 name, tiers, config.grade, entry.mark, grading, _hedge(config.hedge),
-                config.timeouts.first_token, config.timeouts.answer,
+                config.timeouts.first_token, config.timeouts.answer, config.timeouts.idle,
             )  # fmt: skip
         return result
 

@@ -16,6 +16,7 @@ from router.answers.frames import Frame, StreamError
 from router.frozen import frozen
 from router.inbound.exchange import Exchange, Lines, Prompt
 from router.opening import OpenedStream, OpenedWhole
+from router.sse import only_alive
 from router.transport.messages import AttemptFailed, Pushing
 
 # After the last event the endpoint has this long to end its body, so that the connection lives.
@@ -28,7 +29,8 @@ ErrorEvent = Callable[[str], bytes]
 
 @frozen
 class Pace:
-    """How long a stream may take: `idle` seconds between bytes, `deadline` in loop time."""
+    """How long a stream may take: `idle` seconds between two pieces of its answer (a comment or a
+    ping is none), `deadline` in loop time."""
 
     idle: float
     deadline: float
@@ -192,13 +194,16 @@ async def _pulled(
 ) -> None:
     """Chunk by chunk: read, then written, before the next is read."""
     chunk, decoder = opened.response.chunk, opened.decoder
+    until = clock() + pace.idle
     while not (tally.done or tally.error or exchange.gone):
-        data = await chunk(clock() + pace.idle)
+        data = await chunk(until)
         out = tally.take(decoder.feed(data) if data else decoder.finish())
         if out:
             await exchange.write(out)
         if not data:
             break
+        if not only_alive(data):
+            until = clock() + pace.idle
 
 
 async def _pushed(
@@ -220,6 +225,8 @@ async def _pushed(
             tally.events += 1
             tally.sent += len(same)
             return put(same)
+        if only_alive(data):
+            response.unheard()
         out = tally.take(feed(data))
         if tally.done:
             tally.last = out

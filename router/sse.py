@@ -17,6 +17,11 @@ _BOM = b"\xef\xbb\xbf"
 _BLANK = re.compile(rb"(?>\r\n|\n|\r)(?>\r\n|\n|\r)")
 _LINE_END = re.compile(rb"\r\n|\n|\r")
 EVENT_LIMIT = 8 * 1024 * 1024
+# Comments, blank lines, fields without data, Anthropic's pings. Possessive: it is read once.
+_ALIVE = re.compile(
+    rb"(?>(?>:[^\r\n]*+|(?>event|id|retry):[^\r\n]*+"
+    rb"|data:[ ]?(?>\{\s*+\"type\":\s*+\"ping\"\s*+\})?)?+(?>\r\n|\n|\r))*+"
+)
 
 
 class Event(NamedTuple):
@@ -28,6 +33,12 @@ class Event(NamedTuple):
     raw: bytes
     data: bytes
     name: bytes = b""
+
+
+def only_alive(data: bytes) -> bool:
+    """Whether bytes of a stream say that its connection lives, and nothing of its answer: whatever
+    stands before an engine writes them too while that stands still."""
+    return _ALIVE.fullmatch(data) is not None
 
 
 class EventTooLarge(ValueError):

@@ -12,6 +12,7 @@ from regions.footprints.parameters import examine
 from router import deciding, obligations
 from router.admission import ELSEWHERE, Concurrency, parse, refuse_coded
 from router.answers.outcomes import relayed_sign
+from router.attempts.asking import idle_of
 from router.attempts.running import PREFILLED
 from router.audit.entry import Entry
 from router.audit.errors import AuditError
@@ -285,7 +286,7 @@ class TwelveSteps:
         self, dispatched: Dispatched, opened: OpenedStream, exchange: Exchange, headers: Lines
     ) -> Relayed:
         arrival = dispatched.plan.arrival
-        pace = Pace(arrival.snapshot.config.router.limits.idle, arrival.deadline)
+        pace = Pace(idle_of(dispatched.plan), arrival.deadline)
         told = error_event(arrival.surface.name)
         count = dispatched.plan.body.get("n")
         answers = count if type(count) is int else 1

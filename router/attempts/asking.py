@@ -47,3 +47,11 @@ def timeouts_of(plan: Plan) -> Timeouts:
     own = None if model is None else model.first_token if asked.stream else model.answer
     first = first if own is None else own
     return _timeouts(plan.arrival.deadline, limits.connect, first)
+
+
+def idle_of(plan: Plan) -> float:
+    """The most seconds between two pieces of a stream's answer; a model's own time counts first."""
+    snapshot = plan.arrival.snapshot
+    model = snapshot.policy.models.get(plan.admitted.asked.model)
+    own = None if model is None else model.idle
+    return snapshot.config.router.limits.idle if own is None else own

@@ -284,6 +284,10 @@ class Pushing:
         """
         raise NotImplementedError
 
+    def unheard(self) -> None:
+        """Said by `take`: these bytes don't count, the time since those before them goes on."""
+        raise NotImplementedError
+
 
 class Transport(Protocol):
     """The one seam to the outside: the simulated world stands behind it too."""

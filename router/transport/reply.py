@@ -71,6 +71,7 @@ class Reply(Pushing):
         "_done",
         "_error",
         "_heard",
+        "_heard_before",
         "_idle",
         "_line",
         "_more",
@@ -102,7 +103,7 @@ class Reply(Pushing):
         self._more = False
         self._broke: Exception | None = None
         self._idle = 0.0
-        self._heard = 0.0
+        self._heard = self._heard_before = 0.0
         self._clock: Clock = float
 
     # reader's side
@@ -162,6 +163,10 @@ class Reply(Pushing):
             raise self._error.again()
         return self._more
 
+    def unheard(self) -> None:
+        """See `Pushing`."""
+        self._heard = self._heard_before
+
     def _taken(self, broke: Exception) -> Exception:
         """What the reader's own `take` raised; not kept, see `AttemptFailed.again`."""
         self._broke = None
@@ -197,7 +202,7 @@ class Reply(Pushing):
         take = self._take
         if take is not None:
             # Only noted: the sweeper works out what it puts off, once for many.
-            self._heard = self._clock()
+            self._heard_before, self._heard = self._heard, self._clock()
             try:
                 if take(data):
                     return

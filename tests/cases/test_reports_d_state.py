@@ -25,6 +25,7 @@ from tests.cases.built import until as eventually
 from tests.router.house import house
 from tests.router.scripted import (
     DONE,
+    SSE,
     Reply,
     answer,
     event,
@@ -203,3 +204,22 @@ async def test_timeouts_04_a_model_has_its_own_up_to_the_requests_deadline(
     async with built(tmp_path, script, Files(baseline=text)) as world:
         assert (await world.ask("eu", stream=True)).code == "ok"
         assert world.transport.given[0].first_byte == pytest.approx(wait)
+
+
+@pytest.mark.parametrize(("model", "wait"), [("{timeouts: {idle: 150ms},", 0.15), ("{", 2.0)])
+async def test_timeouts_04_a_model_has_its_own_between_pieces(
+    tmp_path: Path, model: str, wait: float
+) -> None:
+    class Timed(Reply):
+        async def chunk(self, until: float) -> bytes:
+            waits.append(until - asyncio.get_running_loop().time())
+            return await super().chunk(until)
+
+    def script(host: str, number: int) -> Reply:
+        return Timed(200, SSE, [event(content="x"), event(content="y"), DONE])
+
+    waits: list[float] = []
+    text = BASELINE.replace("assistant: {", f"assistant: {model} ")
+    async with built(tmp_path, script, Files(baseline=text)) as world:
+        assert (await world.ask("eu", stream=True)).code == "ok"
+    assert waits[1] == pytest.approx(wait, abs=0.05)

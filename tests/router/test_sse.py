@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
+import time
 from itertools import pairwise
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from router.sse import Event, EventTooLarge, Scanner
+from router.sse import Event, EventTooLarge, Scanner, only_alive
 
 TEXT = "你好 👩‍👩‍👧 é\u0301 ﷽"
 STREAM = f'data: {{"a":"{TEXT}"}}\n\ndata: {{"b":"{TEXT}"}}\n\ndata: [DONE]\n\n'.encode()
@@ -150,3 +151,35 @@ def empty_events(stream: bytes) -> bool:
         elif line.startswith(b"data"):
             data = True
     return False
+
+
+ALIVE = [
+    b"", b"\n", b"\r\n\r\n", b": x\n\n", b":\r", b": a\n: b\n\n: c\n\n", b"event: ping\n\n",
+    b"id: 7\nretry: 5\n\n", b"data:\n\n", b"data: \n\n", b'event: ping\ndata: {"type":"ping"}\n\n',
+    b'data: { "type": "ping" }\r\n\r\n',
+]  # fmt: skip
+PIECES = [
+    b"data: x\n\n", b": x\n\ndata: {}\n\n", b'data: {"cho', b'ices":[]}\n\n', b"data: [DONE]\n\n",
+    b'data: {"type":"ping","x":1}\n\n', b": half a comm", b"x\n", b"\x00\x00\x01\x9b",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("data", ALIVE)
+def test_signs_of_life_hold_nothing_of_an_answer(data: bytes) -> None:
+    assert only_alive(data)
+    assert not any(
+        event.data not in (b"", b" ") and b"ping" not in event.data for event in scan(data)
+    )
+
+
+@pytest.mark.parametrize("data", PIECES)
+def test_anything_else_may_be_a_piece_of_an_answer(data: bytes) -> None:
+    assert not only_alive(data)
+
+
+def test_signs_of_life_are_told_in_one_pass() -> None:
+    began = time.process_time()
+    only_alive(b": x\n" * 100_000 + b"y")
+    only_alive(b"\r" * 400_000 + b"y")
+    only_alive(b'data: {"type":' * 30_000)
+    assert time.process_time() - began < 1.0
