@@ -25,7 +25,7 @@ gets no canary until it answers.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from math import ceil, inf
@@ -37,23 +37,23 @@ from regions.fleet import Reading
 from regions.footprints.base import PLAIN_CALL, footprint
 from regions.health import Sign, Standing
 from regions.model import Endpoint
-from router.answers.frames import StreamError
 from router.attempts.silence import Silence
 from router.audit.entry import Entry, Json, microseconds
 from router.audit.errors import AuditError
 from router.live import Live
 from router.providers.base import Ask
-from router.providers.failures import parsed
 from router.transport.messages import (
     AnswerTimeout,
     AttemptFailed,
     ConnectFailed,
     NoRoomHere,
     OutboundRequest,
+    OutboundResponse,
     Timeouts,
     Transport,
     read_body,
 )
+from router.watch.canary import judged
 from router.watch.scrape import Replica, Scraper, own_replicas
 from router.watch.verdicts import BAD, Verdict, by_status, unreached
 
@@ -78,6 +78,8 @@ AT_ONCE: Final = 256
 marked the second time: of a lost region all are to be known before many requests found out."""
 PROMPT: Final = "."
 COUNTED: Final = "domicile_probes_total"
+Read = Callable[[OutboundResponse, float], Awaitable[Verdict]]
+"""An answer, read by a loop time, as what it says."""
 
 
 @dataclass(slots=True)
@@ -176,6 +178,8 @@ class Prober:
                     live.health.ease(key, live.loop_time(), lease)
                 self._doubted.discard(key)
                 live.notes.pop(f"probe:{key}", None)
+            if verdict is Verdict.ABSENT:
+                live.notes[f"probe:{key}"] = f"canary finds no `{replica.endpoint.model}` there"
             if verdict is Verdict.ALIVE:
                 live.health.observe(key, Sign.OK, live.loop_time())
             return
@@ -193,27 +197,24 @@ class Prober:
 
     async def _sent(self, request: OutboundRequest, seconds: float) -> Verdict:
         """Send a probe and judge what comes."""
-        verdict, _ = await self._answered(request, seconds)
-        return verdict
 
-    async def _answered(
-        self, request: OutboundRequest, seconds: float
-    ) -> tuple[Verdict, tuple[tuple[bytes, bytes], ...]]:
+        async def read(response: OutboundResponse, until: float) -> Verdict:
+            await read_body(response, LARGEST, until)
+            return by_status(response.status)
+
+        return await self._answered(request, seconds, read)
+
+    async def _answered(self, request: OutboundRequest, seconds: float, read: Read) -> Verdict:
         now = self.live.loop_time()
         try:
             response = await self.transport.send(request, Timeouts(now + seconds, seconds, seconds))
-            body = await read_body(response, LARGEST, now + seconds)
+            return await read(response, now + seconds)
         except ConnectFailed as error:
-            return unreached(error), ()
+            return unreached(error)
         except AttemptFailed as error:
             ours = isinstance(error, NoRoomHere) or error.code == "aborted"
             late = Verdict.LATE if isinstance(error, AnswerTimeout) else Verdict.DOWN
-            return Verdict.UNASKED if ours else late, ()
-        status = response.status
-        told = parsed(body).get("error") if status == 200 and request.method == "POST" else None
-        if told:  # some servers tell an error so
-            status = StreamError.read(told).status
-        return by_status(status), response.headers
+            return Verdict.UNASKED if ours else late
 
     # ----------------------------------------------------------------------------------
 
@@ -292,14 +293,21 @@ class Prober:
         now = live.wall_time()
         try:
             target = live.roles.filled(endpoint, replica.target, now)
-            request = provider.encode(question(endpoint, now), endpoint, target, now)
+            ask = question(endpoint, now)
+            request = provider.encode(ask, endpoint, target, now)
         except AttemptFailed:
             return Verdict.UNKNOWN
-        began = live.stamp()
-        verdict, headers = await self._answered(request, seconds)
+        began, call = live.stamp(), None
+
+        async def read(response: OutboundResponse, until: float) -> Verdict:
+            nonlocal call
+            call = provider.call_id(response.headers)
+            return await judged(provider, ask, endpoint, response, until, live.loop_time)
+
+        verdict = await self._answered(request, seconds, read)
         verdict = Verdict.DOWN if verdict is Verdict.LATE else verdict
         if not endpoint.self_operated:
-            self._record(endpoint, provider.call_id(headers), verdict, began)
+            self._record(endpoint, call, verdict, began)
         return verdict
 
     def _record(self, endpoint: Endpoint, call: str | None, verdict: Verdict, began: float) -> None:

@@ -16,6 +16,8 @@ class Verdict(StrEnum):
     REACHABLE = "reachable"
     """It answers, but that proves nothing about its engine."""
     UNKNOWN = "unknown"
+    ABSENT = "absent"
+    """It has no such model, or not where it was asked for it."""
     UNASKED = "unasked"
     """This router could not ask: that says nothing."""
     BUSY = "busy"

@@ -1,0 +1,56 @@
+"""What an engine's answer to a canary says of it. Pure but for reading the answer.
+
+It is judged as a client's answer is: a page of something else that stands at the address, however
+kindly it says 200 or leads elsewhere, is no engine that works.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from regions.model import Endpoint
+from router.answers.framing import FramedWhole
+from router.opening import StatusRefused, StreamFailed, open_whole
+from router.providers.base import Ask, EqualEvents, Failure, Provider
+from router.transport.messages import AttemptFailed, OutboundResponse
+from router.watch.verdicts import Verdict, by_status
+
+LARGEST: Final = 1 << 20
+
+
+async def judged(
+    provider: Provider,
+    ask: Ask,
+    endpoint: Endpoint,
+    response: OutboundResponse,
+    until: float,
+    clock: Callable[[], float],
+) -> Verdict:
+    """The verdict of an answer, read by `until` (loop time).
+
+    Raises AttemptFailed for one that broke off, or did not come in time.
+    """
+    decoder = provider.decoder(ask, endpoint, response.headers)
+    if isinstance(decoder, Failure | EqualEvents):
+        response.abort()
+        return Verdict.DOWN
+    try:
+        await open_whole(response, FramedWhole(decoder, ask.surface), until, clock, LARGEST)
+    except (StatusRefused, StreamFailed) as error:
+        return by_answer(error.status)
+    except AttemptFailed as error:
+        if error.code in ("bad_answer", "empty"):
+            return Verdict.DOWN
+        raise
+    return Verdict.ALIVE
+
+
+def by_answer(status: int) -> Verdict:
+    """What a status says that an engine answered a canary with: where it leads elsewhere, none is.
+
+    What isn't there is told, and is no mark: a request goes on from there at once, as it finds out.
+    """
+    if status == 404:
+        return Verdict.ABSENT
+    return Verdict.DOWN if status < 400 else by_status(status)
