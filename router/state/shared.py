@@ -24,6 +24,9 @@ TIMEOUT: Final = 0.025
 """Seconds a reply may take: with the breaker, no request waits longer for a sick Redis."""
 LEASE: Final = 600
 """Seconds, at least, after which a seat whose holder died is free again."""
+AGAIN: Final = 2.0
+"""Seconds until a seat is given back once more that a call without an answer may hold: on another
+connection it may have come after the one that gave it back."""
 
 # KEYS: buckets, then seats. ARGV: number of buckets, lease, lease seconds, then for each bucket
 # limit, seconds, amount; for each seat its limit. The time is Redis's own, so that processes
@@ -115,6 +118,7 @@ class SharedLedger:
         prefix: before every key.
         timeout: seconds a reply may take.
         lease: seconds after which a seat is free again by itself; longer than any request.
+        again: seconds between the two times that a doubtful seat is given back.
     """
 
     def __init__(
@@ -125,12 +129,14 @@ class SharedLedger:
         prefix: str = "domicile",
         timeout: float = TIMEOUT,
         lease: int = LEASE,
+        again: float = AGAIN,
     ) -> None:
         self._redis = redis
         self._clock = clock
         self._prefix = prefix
         self._timeout = timeout
         self._lease = lease
+        self._again = again
         self._local = MemoryLedger(clock, share)
         self._local_leases: set[str] = set()
         self._owed: dict[str, tuple[Sequence[str], float]] = {}
@@ -249,8 +255,10 @@ class SharedLedger:
                 self.settle([take])
         if self._owed:
             owed, self._owed = self._owed, {}
+            loop = asyncio.get_running_loop()
             for lease, (keys, _) in owed.items():
                 self._later(self._left(keys, lease))
+                loop.call_later(self._again, self._left_again, keys, lease)
 
     def _owe(self, keys: Sequence[str], lease: str) -> None:
         """Seats to give back when Redis answers again; it drops them by itself in time."""
@@ -259,6 +267,9 @@ class SharedLedger:
             del self._owed[next(iter(self._owed))]
         if keys:
             self._owed[lease] = keys, now
+
+    def _left_again(self, keys: Sequence[str], lease: str) -> None:
+        self._later(self._left(keys, lease))
 
     async def _left(self, keys: Sequence[str], lease: str) -> None:
         try:

@@ -3,7 +3,7 @@
 One script takes a key or says what it stands for, one ends it. When Redis can't be asked nothing is
 known of a key, so the request is refused: carrying it out might be the second time. What ended
 while it could not be asked is told as soon as it can, as spent: also to a Redis that came back
-empty.
+empty. Whatever a refused request's call did, or does yet where it comes late, is undone.
 """
 
 from __future__ import annotations
@@ -21,6 +21,9 @@ from router.state.shared import Scripts
 TIMEOUT: Final = 0.5
 AGAIN: Final = 1.0
 """Seconds until an end that could not be written is tried again."""
+DOUBTS: Final = 10_000
+"""Calls whose answer did not come that are known at most; the oldest are left to their lease."""
+AT_ONCE: Final = 8
 # KEYS: one. ARGV: digest, token, lease in ms. Gives {} when it is taken, else {state, answer}.
 BEGIN: Final = """
 local held = redis.call('HMGET', KEYS[1], 'd', 's', 'a')
@@ -71,6 +74,8 @@ class SharedAnswers:
         self._digests: dict[str, str] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._granting = Granting[Answer | None]()
+        self._doubts: dict[str, tuple[str, float]] = {}  # token: key, end of its lease
+        self._freeing: asyncio.Task[None] | None = None
 
     async def begin(
         self, key: str, digest: str, token: str, lease: float, owner: str = ""
@@ -92,8 +97,10 @@ class SharedAnswers:
         except (InFlight, Differs, Spent):
             raise
         except Exception as error:
-            # It may have been taken all the same, for a request that will not run.
+            # It may have been taken all the same, for a request that will not run; or be taken yet,
+            # by a call that comes after the one that undoes it.
             self.release(key, token)
+            self._doubt(key, token, lease)
             raise Unavailable(f"redis: {type(error).__name__}") from error
         if kept is None:
             self._digests[token] = digest
@@ -113,7 +120,7 @@ class SharedAnswers:
         await self._granting.close(self._timeout)
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=self._timeout * 4)
-        for task in self._tasks:
+        for task in (*self._tasks, *([self._freeing] if self._freeing is not None else [])):
             task.cancel()
 
     def _key(self, key: str) -> str:
@@ -127,13 +134,41 @@ class SharedAnswers:
 
     async def _ended(self, key: str, token: str, state: str, text: str, digest: str) -> None:
         """Write that a request ended. One that ran is tried again for as long as its key counts:
-        when its lease is over it would else run twice. One that did not leaves it to the lease."""
+        when its lease is over it would else run twice. One that did not, see `_frees`."""
         until = asyncio.get_running_loop().time() + self._window
         while not await self._wrote(key, token, state, text, str(int(self._window * 1000)), digest):
-            if state == "gone" or asyncio.get_running_loop().time() >= until:
+            if state == "gone":
+                self._doubt(key, token, self._window, named=True)
+                return
+            if asyncio.get_running_loop().time() >= until:
                 return
             state, text = "spent", ""  # not so many bytes of answers for so long
             await asyncio.sleep(self._again)
+
+    def _doubt(self, key: str, token: str, lease: float, *, named: bool = False) -> None:
+        """A key may be held for nobody: for a whole lease its client would be told to wait."""
+        loop = asyncio.get_running_loop()
+        if len(self._doubts) >= DOUBTS:
+            del self._doubts[next(iter(self._doubts))]
+        name = key if named else self._key(key)
+        self._doubts.setdefault(token, (name, loop.time() + lease))
+        if self._freeing is None or self._freeing.done():
+            self._freeing = loop.create_task(self._frees())
+
+    async def _frees(self) -> None:
+        """Undo what calls without an answer did: a while after them, until it is written."""
+        loop = asyncio.get_running_loop()
+        while self._doubts:
+            await asyncio.sleep(self._again)
+            known = tuple(self._doubts.items())
+            for at in range(0, len(known), AT_ONCE):
+                some = known[at : at + AT_ONCE]
+                wrote = await asyncio.gather(
+                    *(self._wrote(key, token, "gone", "", "0", "") for token, (key, _) in some)
+                )
+                for (token, (_, until)), done in zip(some, wrote, strict=True):
+                    if done or loop.time() >= until:
+                        self._doubts.pop(token, None)
 
     async def _wrote(self, *given: str) -> bool:
         try:

@@ -152,6 +152,19 @@ async def test_a_seat_taken_by_a_call_that_was_given_up_is_no_loss(redis: Redis)
     assert await redis.zcard("domicile:{t}:open") == 2
 
 
+async def test_a_call_that_comes_after_the_one_that_undoes_it_holds_no_seat(redis: Redis) -> None:
+    """Nor one that a proxy, or a lost packet, put behind it: for ten minutes it was nobody's."""
+    late, now = Late(redis), 0.0
+    late.late = False
+    one = SharedLedger(late, lambda: now, 0.5, timeout=5.0, again=0.2)
+    one._owe(["domicile:{t}:open"], "a")
+    await one.take([Take(TOKENS, 1)], [], "b")
+    await redis.zadd("domicile:{t}:open", {"a": 1e12})  # as the call of `a` would
+    await asyncio.sleep(0.5)
+    await one.close()
+    assert await redis.zcard("domicile:{t}:open") == 0
+
+
 @pytest.mark.parametrize("turns", range(1, 7))
 async def test_a_request_cancelled_while_it_takes_takes_nothing(
     redis: Redis, requires_redis: str, turns: int

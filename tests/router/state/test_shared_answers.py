@@ -189,3 +189,90 @@ async def test_an_end_that_can_t_be_written_keeps_no_router_from_ending(redis: R
     await asyncio.wait_for(one.close(), 2)
     await asyncio.sleep(0)
     assert not [task for task in one._tasks if not task.cancelling()]
+
+
+class Overtaken(Away):
+    """A Redis where a call whose answer nobody waits for is carried out after all later ones."""
+
+    def __init__(self, client: Redis) -> None:
+        super().__init__(client)
+        self.slow = True
+        self.running: list[asyncio.Task[object]] = []
+
+    async def eval(self, script: str, numkeys: int, *rest: str) -> object:
+        if not self.slow:
+            return await super().eval(script, numkeys, *rest)
+        self.slow = False
+
+        async def carry_out() -> object:
+            await asyncio.sleep(0.3)
+            return await self.client.eval(script, numkeys, *rest)
+
+        self.running.append(asyncio.create_task(carry_out()))
+        return await asyncio.shield(self.running[-1])
+
+
+async def certain(one: SharedAnswers) -> None:
+    assert one._freeing is not None
+    await asyncio.wait_for(asyncio.shield(one._freeing), 5)
+    assert one._doubts == {}
+
+
+async def test_a_call_that_is_overtaken_by_what_undoes_it_holds_no_key(redis: Redis) -> None:
+    """For a whole lease its client would be told that the first request runs."""
+    redis_ = Overtaken(redis)
+    one = SharedAnswers(cast("Scripts", redis_), 60.0, timeout=0.1, again=0.4)
+    with pytest.raises(Unavailable):
+        await one.begin("k", "d", "t", 300)
+    await ended(one)
+    assert await redis.keys("*") == []
+    await asyncio.gather(*redis_.running)
+    assert await redis.keys("*") != []  # it came late, for nobody
+    await certain(one)
+    assert await one.begin("k", "d", "t2", 5) is None
+    await one.close()
+
+
+@pytest.mark.parametrize("began", [False, True])
+async def test_a_key_of_a_request_that_did_not_run_is_free_once_redis_is_back(
+    redis: Redis, began: bool
+) -> None:
+    """However long Redis was away: the request was refused, or failed, with nothing carried out."""
+    away = Away(redis)
+    one, other = SharedAnswers(cast("Scripts", away), 60.0, timeout=0.1, again=0.1), answers(redis)
+    if began:
+        assert await one.begin("k", "d", "t", 300) is None
+        away.away = True
+        one.release("k", "t")
+    else:
+        assert await other.begin("k", "d", "t", 300) is None  # it did arrive
+        away.away = True
+        with pytest.raises(Unavailable):
+            await one.begin("k", "d", "t", 300)
+    await ended(one)
+    with pytest.raises(InFlight):
+        await other.begin("k", "d", "t2", 5)
+    away.away = False
+    await certain(one)
+    assert await other.begin("k", "d", "t2", 5) is None
+    await one.close()
+
+
+async def test_doubts_are_bounded_and_end(redis: Redis, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("router.state.shared_answers.DOUBTS", 5)
+    away = Away(redis)
+    away.away = True
+    one = SharedAnswers(cast("Scripts", away), 60.0, timeout=0.1, again=0.05)
+    for number in range(20):
+        with pytest.raises(Unavailable):
+            await one.begin(f"k{number}", "d", str(number), 0.5)
+        assert len(one._doubts) <= 5
+    await ended(one)
+    await certain(one)
+    for number in range(3):
+        with pytest.raises(Unavailable):
+            await one.begin("k", "d", f"more{number}", 300)
+    await one.close()
+    await asyncio.sleep(0)
+    assert one._freeing is not None
+    assert one._freeing.cancelled()
