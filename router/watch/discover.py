@@ -6,7 +6,8 @@ ready.
 - `kubernetes`: the ready endpoints of a service, from the API server the pod is told of;
 - `file`: one base URL a line; `#` begins a comment.
 
-What can't be looked up stays as it was: a resolver that is down must not empty a fleet. An
+What can't be looked up stays as it was: a resolver that is down must not empty a fleet, nor keep
+another one from being found: each is looked up beside the others, and in force at once. An
 address outside the endpoint's `replicas: {within: …}` is left out and told. Membership is no
 part of a decision (the endpoint's region is the baseline's word for all of its replicas), so the
 snapshot keeps its digest.
@@ -15,8 +16,11 @@ snapshot keeps its digest.
 from __future__ import annotations
 
 import asyncio
+import socket
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from functools import partial
 from ipaddress import ip_address, ip_network
 from pathlib import Path
 from typing import Final
@@ -44,6 +48,13 @@ from router.transport.names import Look, Names, NoService, Service
 ACCOUNT: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 """Where Kubernetes puts a pod's token and the API server's CA."""
 LONGEST: Final = 5.0
+AT_ONCE: Final = 32
+"""Fleets looked up at a time."""
+PATIENCE: Final = 10.0
+"""Seconds for one fleet; the system's own functions take more where a name server is gone."""
+RESOLVING: Final = 8
+"""Threads for the system's functions, apart from those that everything else is done in: one that
+waits for a name server can't be ended."""
 LARGEST: Final = 16 << 20
 LEAST: Final = 0.01
 """The part of a replica whose weight is 0."""
@@ -65,11 +76,18 @@ class NotFound(Exception):
     """A fleet that can't be looked up now; says why, in words for the operator."""
 
 
-async def addresses(host: str, port: int) -> Sequence[str]:
-    """A and AAAA records, as the system resolves them."""
-    loop = asyncio.get_running_loop()
-    found = await loop.getaddrinfo(host, port, proto=6)
-    return sorted({str(one[4][0]) for one in found})
+class Addresses:
+    """A and AAAA records, as the system resolves them. See `Resolve`."""
+
+    def __init__(self) -> None:
+        self._threads = ThreadPoolExecutor(RESOLVING, "resolve")
+
+    async def __call__(self, host: str, port: int) -> Sequence[str]:
+        """The addresses, each once."""
+        loop = asyncio.get_running_loop()
+        ask = partial(socket.getaddrinfo, host, port, proto=socket.IPPROTO_TCP)
+        found = await loop.run_in_executor(self._threads, ask)
+        return sorted({str(one[4][0]) for one in found})
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +150,7 @@ class Discoverer:
         transport: Transport,
         environment: Mapping[str, str],
         base: Path,
-        resolve: Resolve = addresses,
+        resolve: Resolve | None = None,
         account: Path = ACCOUNT,
         service: Look | None = None,
     ) -> None:
@@ -141,26 +159,35 @@ class Discoverer:
         self._transport = transport
         self._environment = environment
         self._base = base
-        self._resolve = resolve
+        self._resolve = resolve or Addresses()
         self._account = account
         self._service = service or Names().service
         self._until: dict[str, tuple[str, float]] = {}
 
     async def look(self) -> None:
         """One round. What was found is in force when this returns; each failure is told."""
-        found: dict[str, Found] = {}
-        for endpoint in looked_up(self._swap.base.policy.endpoints.values()):
-            note = f"discover:{endpoint.name}"
-            if self._is_good(endpoint):
-                continue
+        turns = asyncio.Semaphore(AT_ONCE)
+        known = looked_up(self._swap.base.policy.endpoints.values())
+        due = [one for one in known if not self._is_good(one)]
+        await asyncio.gather(*(self._one(endpoint, turns) for endpoint in due))
+
+    async def _one(self, endpoint: Endpoint, turns: asyncio.Semaphore) -> None:
+        note = f"discover:{endpoint.name}"
+        async with turns:
             try:
-                fleet = found[endpoint.name] = await self._fleet(endpoint)
-                self._live.notes.pop(note, None)
-                if not fleet.targets:
-                    self._live.notes[note] = f"`{fleet.source}` has no replica now"
+                async with asyncio.timeout(PATIENCE):
+                    fleet = await self._fleet(endpoint)
             except NotFound as error:
                 self._live.notes[note] = str(error)
-        await self._swap.people(found)
+                return
+            except TimeoutError:
+                what = endpoint.settings["replicas"]
+                self._live.notes[note] = f"`{what}` was not found in {PATIENCE:g} s"
+                return
+        self._live.notes.pop(note, None)
+        if not fleet.targets:
+            self._live.notes[note] = f"`{fleet.source}` has no replica now"
+        await self._swap.people({endpoint.name: fleet})
 
     async def _fleet(self, endpoint: Endpoint) -> Found:
         how, _, what = endpoint.settings["replicas"].partition(":")

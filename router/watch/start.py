@@ -24,7 +24,7 @@ from router.storage.exports import export_watch
 from router.storage.seal import seal_watch
 from router.transport.messages import Transport
 from router.watch.bedrock_reader import BedrockReader
-from router.watch.discover import Discoverer, addresses, looked_up
+from router.watch.discover import Addresses, Discoverer, looked_up
 from router.watch.drift import DriftWatch
 from router.watch.loops import Loop, Loops
 from router.watch.peers import PeerWatch
@@ -122,7 +122,7 @@ class Watches:
         watch = live.snapshot.config.watch
         prober = Prober(live, transport, Scraper(live, transport), watch.probe)
         base = Path() if source is None else source.path.parent
-        discoverer = Discoverer(live, swap, transport, environment, base, addresses)
+        discoverer = Discoverer(live, swap, transport, environment, base, Addresses())
         first = any(looked_up(live.snapshot.policy.endpoints.values()))
         fleet = [
             Loop("discover", watch.discover, discoverer.look, first=first, limit=30.0),

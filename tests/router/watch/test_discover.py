@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import socket
+import threading
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -14,9 +18,9 @@ from hypothesis import strategies as st
 from regions.health import Sign, Standing
 from router.providers.base import Bearer
 from router.transport.messages import OutboundRequest, OutboundResponse, Timeouts, Tls
-from router.watch import start
-from router.watch.discover import Discoverer, NotFound, checked, is_within, slices
-from tests.cases.built import BASELINE, ENVIRONMENT, Files, built
+from router.watch import discover, start
+from router.watch.discover import Addresses, Discoverer, NotFound, checked, is_within, slices
+from tests.cases.built import BASELINE, ENVIRONMENT, Files, built, until
 from tests.certificates import Paper
 from tests.router.crowd import hosts
 from tests.router.scripted import Reply, Scripted, ScriptedTransport, answer, refused
@@ -133,7 +137,7 @@ async def test_every_address_of_a_name_is_a_replica(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     names = Names("10.1.0.1", "10.1.0.2", "fd00::1")
-    monkeypatch.setattr(start, "addresses", names)
+    monkeypatch.setattr(start, "Addresses", lambda: names)
     async with fleet(tmp_path, '{dns: "fra.internal:8000"}', names) as (world, one):
         await one.look()
         assert keys(world) == ["fra/10.1.0.1:8000", "fra/10.1.0.2:8000", "fra/fd00::1:8000"]
@@ -153,7 +157,7 @@ async def test_addresses_outside_the_fleet_s_networks_are_left_out(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     names = Names("10.1.0.1", "203.0.113.9")
-    monkeypatch.setattr(start, "addresses", names)
+    monkeypatch.setattr(start, "Addresses", lambda: names)
     written = '{dns: "fra.internal:8000", within: [10.0.0.0/8]}'
     async with fleet(tmp_path, written, names) as (world, one):
         await one.look()
@@ -314,3 +318,54 @@ async def test_a_file_that_is_just_written_empties_nothing_and_no_replicas_are_t
         assert keys(world) == found
         note = world.router.live.notes.get("discover:fra")
         assert (note is None) if told is None else (note is not None and told in note)
+
+
+class Hanging(Names):
+    """A resolver whose name servers are gone: the system waits long for each."""
+
+    async def __call__(self, host: str, port: int) -> Sequence[str]:
+        await asyncio.Event().wait()
+        raise AssertionError
+
+
+async def test_a_name_server_that_is_gone_keeps_no_other_fleet_from_being_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One look of half a minute was over with the second of them, and nothing of it in force."""
+    (tmp_path / "iad.txt").write_text("http://10.9.0.1:80\n")
+    monkeypatch.setattr(discover, "PATIENCE", 0.5)
+    names = "replicas: {dns: fra.internal:8000}"
+    text = BASELINE.replace('url: "http://par1"', names)
+    text = text.replace('url: "http://iad1"', "replicas: {file: iad.txt}").replace(URL, names)
+    async with built(tmp_path, lambda host, number: answer(), Files(baseline=text)) as world:
+        assert world.router.watches is not None
+        swap, live = world.router.watches.swap, world.router.live
+
+        def said(note: str, told: str) -> bool:
+            return live.notes.get(note) == told
+
+        out, hanging = Server(refused()), Hanging()
+        one = Discoverer(live, swap, out, {}, tmp_path, hanging)
+        looking = asyncio.create_task(one.look())
+        await until(lambda: "iad/10.9.0.1:80" in live.snapshot.targets["iad"])
+        assert not looking.done()
+        for name in ("fra", "par"):
+            told = f"`dns:fra.internal:8000` was not found in {discover.PATIENCE:g} s"
+            await until(partial(said, f"discover:{name}", told), 8)
+        await asyncio.wait_for(looking, 5)
+
+
+async def test_the_systems_resolver_has_threads_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It can't be ended, and files and reloads are read in the others."""
+    gone = threading.Event()
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: gone.wait(20) or [])
+    one = Addresses()
+    asked = [asyncio.ensure_future(one("fra.internal", 8000)) for _ in range(64)]
+    await asyncio.sleep(0)
+    try:
+        assert await asyncio.wait_for(asyncio.to_thread(lambda: 7), 5) == 7
+    finally:
+        gone.set()
+    with pytest.raises(TypeError):  # what the stand-in gives is no address
+        await asyncio.gather(*asked)
+    await asyncio.wait(asked)
