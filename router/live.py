@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from random import random
 from typing import TYPE_CHECKING, Final, Protocol
 
-from classifiers.difficulty.audit import StandingAudit
+from classifiers.difficulty.audit import Shadow, StandingAudit
 from policies.timed import effective_now
 from regions.fleet import Readings
 from regions.health import HealthBook
@@ -75,6 +75,10 @@ class Siblings(Protocol):
 
     async def page(self, log: str, after: int, limit: int, key: str) -> PageView:
         """A page of another worker's log, for an auditor's key. Raises RequestError."""
+        ...
+
+    async def judged(self, model: str, shadow: Shadow, at: float) -> None:
+        """Let all others count what was judged here, at an epoch time. Raises RequestError."""
         ...
 
 

@@ -123,6 +123,12 @@ ALL: Final = (
         ("model", "result"),
     ),
     Described(
+        "domicile_outcomes_lost_total",
+        "counter",
+        "Judged requests, or alarms, that could not be written into the outcome store.",
+        (),
+    ),
+    Described(
         "domicile_cascade_total",
         "counter",
         "Answers of a small tier looked at: kept, or why not.",

@@ -25,7 +25,7 @@ from router.pages import gather
 from router.settings.reload import Source
 from router.settings.reload_files import fingerprint
 from router.snapshot import Snapshot
-from router.tiers.outcome_store import OutcomeStore
+from router.tiers.outcome_store import OutcomeStore, of_router
 from router.transport.client import HttpTransport
 from router.transport.messages import Transport
 
@@ -164,6 +164,7 @@ async def opened(
         ConfigError, AuditError: it can't start; says why.
     """
     from router.entries.anchoring import publishers
+    from router.settings.handover import worker_log
     from router.state.opening import open_answers, open_ledger, open_spending
 
     config, environment, base = snapshot.config, source.environment, source.path.parent
@@ -180,7 +181,11 @@ async def opened(
     outcomes = config.grading.outcomes
     try:
         if outcomes is not None:
-            router.lane.restore(OutcomeStore(base / outcomes / f"{settings.log_id}.jsonl"))
+            name = config.router.id
+            used = [name] if workers == 1 else [worker_log(name, n + 1) for n in range(workers)]
+            own = OutcomeStore(base / outcomes / f"{settings.log_id}.jsonl")
+            others, gone = of_router(base / outcomes, name, used)
+            router.lane.restore(own, others, gone)
     except OSError:
         await router.close(0)
         raise

@@ -1,9 +1,12 @@
 """The standing audit: what grading costs in quality, per group, and when to stop it.
 
 A small random lane of requests is answered by both tiers. Their difference is the loss that
-grading caused where it chose small. An alarm is an e-detector (Shin, Ramdas, Rinaldo 2022): its
-mean time to a false alarm is at least `run` observations, however long it runs, and it forgets
-the good past, so that a later change is found fast.
+grading caused where it chose small. An alarm is an e-detector (Shin, Ramdas, Rinaldo 2022): while
+no group's mean loss, given all that came before, is above the tolerance, the mean time to the
+first false alarm of any group is at least `run` observations, however many groups there are, and
+it forgets the good past, so that a later change is found fast. Each observation counts for three
+groups, so that the sum of all detectors grows by three at most, in the mean, and one of them has to
+reach three times `run`.
 """
 
 from __future__ import annotations
@@ -18,7 +21,11 @@ RUN: Final = 20_000.0
 STAKES: Final = (0.1, 0.3, 0.6, 0.9)
 LEAST: Final = 50
 HOLD: Final = 3600.0
-GROUPS: Final = 5000
+GROUPS: Final = 50_000
+"""Groups of a model that are followed; of those that come later nothing is known, which is counted.
+None is left out for another: it may be under alarm."""
+EACH: Final = 3
+"""Groups that one request counts for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +102,7 @@ class _Group:
         self.detectors = [0.0] * len(STAKES)
 
     def add(self, shadow: Shadow, tolerance: float) -> float:
-        """Add a loss; the value of the detector, which is an alarm from `run` on."""
+        """Add a loss; the value of the detector."""
         loss = shadow.loss
         self.n += 1
         self.small += shadow.small
@@ -126,15 +133,17 @@ class StandingAudit:
 
     `tolerance`: mean loss per request that is accepted, in [0, 1). After an alarm a group stays
     with large for `hold` seconds and until LEAST further losses of what grading would have chosen
-    have an upper bound below the tolerance, or an operator calls `accept`.
+    have an upper bound below the tolerance, or an operator calls `accept`. `unfollowed`: times
+    that a request belonged to a group beyond GROUPS.
     """
 
-    __slots__ = ("_alarms", "_groups", "_hold", "_run", "_tolerance")
+    __slots__ = ("_alarms", "_groups", "_hold", "_limit", "_tolerance", "unfollowed")
 
     def __init__(self, tolerance: float, run: float = RUN, hold: float = HOLD) -> None:
         if not 0.0 <= tolerance < 1.0:
             raise ValueError(f"tolerance `{tolerance}` must be at least 0 and below 1")
-        self._tolerance, self._run, self._hold = tolerance, run, hold
+        self._tolerance, self._limit, self._hold = tolerance, EACH * run, hold
+        self.unfollowed = 0
         self._groups: dict[str, _Group] = {}
         self._alarms: set[str] = set()
 
@@ -169,8 +178,24 @@ class StandingAudit:
         return True
 
     def estimates(self) -> Iterable[tuple[str, Estimate]]:
-        """Every group with its estimate since its start or its last change of state."""
-        return ((name, group.estimate()) for name, group in sorted(self._groups.items()))
+        """Every group with its estimate since its start or its last change of state; those under
+        alarm first."""
+        names = sorted(self._groups, key=lambda name: (name not in self._alarms, name))
+        return ((name, self._groups[name].estimate()) for name in names)
+
+    def alarms(self) -> Iterable[tuple[str, float]]:
+        """Every group under alarm, and since when."""
+        return ((name, self._groups[name].alarmed_at or 0.0) for name in sorted(self._alarms))
+
+    def resume(self, group: str, at: float) -> bool:
+        """Put a group under the alarm it had before a restart; False if it is under one."""
+        if self._alarmed(group):
+            return False
+        found = self._groups.setdefault(group, _Group())
+        found.restart()
+        found.alarmed_at = at
+        self._alarms.add(group)
+        return True
 
     def returned(self, group: str) -> bool:
         """Whether a group is under alarm, and answered by large."""
@@ -182,7 +207,7 @@ class StandingAudit:
             return None
         value = group.add(shadow, self._tolerance)
         if group.alarmed_at is None:
-            return self._alarm(name, group, "quality", now) if value >= self._run else None
+            return self._alarm(name, group, "quality", now) if value >= self._limit else None
         estimate = group.estimate()
         rested = now - group.alarmed_at >= self._hold and group.n >= LEAST
         if not rested or estimate.high > self._tolerance:
@@ -206,7 +231,11 @@ class StandingAudit:
         return name in self._alarms
 
     def _group(self, name: str) -> _Group | None:
-        # Names come from few declared classes and languages; the bound is for mistakes.
-        if name not in self._groups and len(self._groups) < GROUPS:
-            self._groups[name] = _Group()
-        return self._groups.get(name)
+        found = self._groups.get(name)
+        if found is None:
+            # A tenant has few classes and languages, and itself comes first of them.
+            if len(self._groups) >= GROUPS:
+                self.unfollowed += 1
+                return None
+            found = self._groups[name] = _Group()
+        return found

@@ -41,12 +41,13 @@ def worker_log(router: str, number: int) -> str:
 def logs_of(folder: Path, router: str) -> list[str]:
     """The logs of one router in a folder, in order, whoever wrote them."""
     names = Folder(folder).log_ids()
-    return [n for n in names if n == router or _is_workers(n, router)]
+    return [name for name in names if is_of(name, router)]
 
 
-def _is_workers(name: str, router: str) -> bool:
+def is_of(name: str, router: str) -> bool:
+    """Whether a log of that name is the router's, or one of its workers'."""
     rest = name.removeprefix(router)
-    return rest != name and _WORKER.fullmatch(rest) is not None
+    return name == router or (rest != name and _WORKER.fullmatch(rest) is not None)
 
 
 async def hand_over(settings: LogSettings, router: str, used: Sequence[str]) -> None:

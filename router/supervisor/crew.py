@@ -24,6 +24,7 @@ from router.metrics import Metrics
 from router.settings.handover import inherit
 from router.settings.reload import Refused, Source
 from router.snapshot import Snapshot
+from router.supervisor.between import hand_down, relayed, spread
 from router.supervisor.channel import Gone
 from router.supervisor.merged import NOTHING, added
 from router.supervisor.orders import (
@@ -34,6 +35,7 @@ from router.supervisor.orders import (
     Failed,
     Hurry,
     Install,
+    Judged,
     Orders,
     Prepare,
     Pulse,
@@ -312,13 +314,16 @@ class Crew:
                         await self._give(slot)
                     slot.state, slot.reason = "serving", ""
                     slot.since = slot.heard = self._clocks.loop()
+                await hand_down(self, slot)
             case Failed():
                 slot.reason = message.message
                 if not self._complete and not self.hopeless.done():
                     told = f"worker {slot.number}: {message.message}"
                     self.hopeless.set_result(told)
             case Relayed():
-                return await self._relayed(message)
+                return await relayed(self, message)
+            case Judged():
+                await spread(self, slot, message)
             case _:
                 raise TypeError(f"a supervisor is not asked `{type(message).__name__}`")
         return None
@@ -335,17 +340,6 @@ class Crew:
             dict(self._source.environment),
             self.whole(),
         )
-
-    async def _relayed(self, message: Relayed) -> object:
-        """One worker's question about another's log."""
-        for slot in self.slots:
-            if slot.log == message.log:
-                try:
-                    return await self.asked(slot, message.asked, object)
-                except Gone as error:
-                    told = f"{error}; try again"
-                    raise RequestError("log_unavailable", told, retry_after=1.0) from None
-        raise RequestError("not_found", "there is no such log")
 
     # -- the snapshot in force -------------------------------------------------------------
 

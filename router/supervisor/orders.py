@@ -1,7 +1,7 @@
 """What a supervisor and its workers say to each other over `router.supervisor.channel`.
 
 From the worker: `Begin` → `Orders`; `Began` or `Failed` → nothing; `Relayed` → what the other one
-answers. To the worker: `Beat` → `Pulse`; all others as they say.
+answers; `Judged` → nothing. To the worker: `Beat` → `Pulse`; all others as they say.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from classifiers.difficulty.audit import Shadow, StandingAudit
 from router.audit.entry import Entry
 from router.live import Whole
 from router.metrics import Readout
@@ -159,6 +160,28 @@ class PageAsked:
     after: int
     limit: int
     key: str
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """What a worker judged of a model → nothing, once the others have counted it; to each of these
+    → `True`. `at`: epoch seconds."""
+
+    model: str
+    shadow: Shadow
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
+class AuditsAsked:
+    """What the worker has counted of all that was judged → `Audits`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Audits:
+    """Count on from here → `True`."""
+
+    found: Mapping[tuple[str, float], StandingAudit]
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,7 @@ from hashlib import sha256
 from types import NoneType
 from typing import Final, TypeVar
 
+from classifiers.difficulty.audit import Shadow
 from regions.document import DocumentErrors
 from router.audit.entry import Entry
 from router.audit.errors import AuditError
@@ -36,6 +37,8 @@ from router.snapshot import Snapshot
 from router.supervisor.channel import Channel, Gone, over
 from router.supervisor.orders import (
     Accept,
+    Audits,
+    AuditsAsked,
     Beat,
     Began,
     Begin,
@@ -44,6 +47,7 @@ from router.supervisor.orders import (
     Failed,
     Hurry,
     Install,
+    Judged,
     Narrow,
     Orders,
     PageAsked,
@@ -96,12 +100,18 @@ class Worker:
                 return await erased(self._live, message.asked, message.by)
             case RecordAsked() | PageAsked():
                 return await self._read(message)
+            case AuditsAsked():
+                return Audits(self._live.audits)
         return await self._done(message)
 
     async def _done(self, message: object) -> bool:
         match message:
             case Write():
                 return await self._write(message.entry)
+            case Judged():
+                await self._router.lane.heard(message.model, message.shadow, message.at)
+            case Audits():
+                self._router.lane.graders.adopt(message.found)
             case Drain():
                 self.drain = message.seconds
                 self.stop.set()
@@ -174,6 +184,13 @@ class Relay:
     async def page(self, log: str, after: int, limit: int, key: str) -> PageView:
         """See `Siblings`."""
         return await self._asked(Relayed(log, PageAsked(after, limit, key)), PageView)
+
+    async def judged(self, model: str, shadow: Shadow, at: float) -> None:
+        """See `Siblings`."""
+        try:
+            await self._channel.ask(Judged(model, shadow, at), NoneType)
+        except Gone as error:
+            raise RequestError("shutting_down", f"the other workers: {error}") from None
 
     async def _asked(self, asked: Relayed, kind: type[T]) -> T:
         try:

@@ -7,12 +7,12 @@ its target changes; what the audit found stays. Any doubt means the highest tier
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from math import isfinite
 from typing import Final
 
-from classifiers.difficulty.audit import Event, Shadow, StandingAudit
+from classifiers.difficulty.audit import GROUPS, Event, Shadow, StandingAudit
 from classifiers.difficulty.drift import Drift, DriftWatch
 from classifiers.difficulty.grader import Grade, Grader
 from classifiers.difficulty.scorer import Score
@@ -21,6 +21,7 @@ from regions.model import Tier
 from router.audit.entry import Entry, Json
 from router.metrics import Metrics
 from router.tiers.difficulty import Rated
+from router.tiers.outcome_store import Alarm
 from router.tiers.strata import kind_of, script_of
 from router.types import Decided, Verdict, make_verdict
 
@@ -33,7 +34,9 @@ process and can't be interrupted. One late score alone is a busy machine's."""
 GRADERS: Final = 64
 WATCHED: Final = 1024
 MILLI: Final = 1000
-
+UNFOLLOWED: Final = f"times a judged request counted for no group: {GROUPS} are followed"
+UNWATCHED: Final = f"only the first {WATCHED} tenants, of each model, are watched for it"
+RETURNED: Final = "answered by the large tier: quality bound broken"
 
 Audits = dict[tuple[str, float], StandingAudit]
 """The audit of each model and accepted loss: requests in flight keep that of their snapshot."""
@@ -70,7 +73,7 @@ class Graders:
     notes: dict[str, str] = field(default_factory=dict)
     audits: Audits = field(default_factory=dict)
     _kept: OrderedDict[object, _Kept] = field(default_factory=OrderedDict)
-    _drifts: OrderedDict[tuple[str, str], DriftWatch] = field(default_factory=OrderedDict)
+    _drifts: dict[tuple[str, str], DriftWatch] = field(default_factory=dict)
 
     def judge(self, decided: Decided, model: Model, asked: Tier | None) -> Verdict | None:
         """What the classifier finds enough for a request; `None` if the model isn't graded."""
@@ -102,27 +105,62 @@ class Graders:
             self._watch(model, tenant, "output", tokens)
 
     def audit(self, model: Model) -> StandingAudit:
-        """The audit of a model; a changed tolerance starts it afresh."""
+        """The audit of a model; a changed tolerance starts it afresh, and a smaller one ends no
+        alarm."""
         key = (model.name, model.grading.tolerance)
         if key not in self.audits:
+            before = [alarm for alarm in self.alarms() if alarm[0] == model.name]
             self.audits[key] = StandingAudit(model.grading.tolerance)
+            for _, _, group, _ in before:
+                self.notes.pop(_note(model.name, group), None)
+            self.resume({model.name: model}, before)
         return self.audits[key]
 
-    def observe(self, model: Model, shadow: Shadow, at: float, quiet: bool = False) -> None:
+    def observe(self, model: Model, shadow: Shadow, at: float, quiet: bool = False) -> bool:
         """Count one request that both tiers answered; what changes is told and recorded.
 
         Args:
             at: seconds since the epoch.
             quiet: it was recorded before, and only restores what is known.
+
+        Returns:
+            Whether a group came under alarm, or out of it.
         """
-        for event in self.audit(model).observe(shadow, at):
+        audit = self.audit(model)
+        events = audit.observe(shadow, at)
+        for event in events:
             self._changed(model.name, event, quiet)
+        if audit.unfollowed:
+            self.notes[f"grading {model.name}"] = f"{audit.unfollowed} {UNFOLLOWED}"
+        return bool(events)
+
+    def alarms(self) -> Iterator[Alarm]:
+        """Every group under alarm, by each model's newest audit."""
+        newest = {model: (tolerance, audit) for (model, tolerance), audit in self.audits.items()}
+        for model, (tolerance, audit) in newest.items():
+            yield from ((model, tolerance, group, at) for group, at in audit.alarms())
+
+    def resume(self, models: Mapping[str, Model], alarms: Iterable[Alarm]) -> None:
+        """Return groups to large that were before a restart, or by a tolerance not smaller."""
+        for name, tolerance, group, at in alarms:
+            model = models.get(name)
+            if model is None or model.grading.tolerance > tolerance:
+                continue
+            if self.audit(model).resume(group, at):
+                self.notes[_note(name, group)] = RETURNED
+
+    def adopt(self, audits: Mapping[tuple[str, float], StandingAudit]) -> None:
+        """Know what another process of this router found: its audits in the place of one's own."""
+        self.audits.update(audits)
+        for model, _, group, _ in self.alarms():
+            self.notes[_note(model, group)] = RETURNED
 
     # ----------------------------------------------------------------------------------
 
     def _graded(self, rated: Rated, decided: Decided, tenant: str, large: bool) -> Grade:
         view = decided.classified.view
-        kept = self._of(decided.classified.admitted.asked.model, rated)
+        admitted = decided.classified.admitted
+        kept = self._of(admitted.asked.model, rated, len(admitted.snapshot.difficulty))
         began = self.clock()
         if view is None or began < kept.benched:
             return _large("benched")
@@ -130,10 +168,12 @@ class Graders:
         ended = self.clock()
         return _large("late", grade) if kept.is_late(ended - began, ended) else grade
 
-    def _of(self, model: str, rated: Rated) -> _Kept:
+    def _of(self, model: str, rated: Rated, models: int) -> _Kept:
         key = (model, *rated.key)
         kept = self._kept.get(key)
-        if kept is None:
+        if kept is not None:
+            self._kept.move_to_end(key)
+        else:
             of_pair = rated.difficulty.model
             kept = _Kept(
                 Grader(
@@ -141,7 +181,8 @@ class Graders:
                 )
             )
             self._kept[key] = kept
-            if len(self._kept) > GRADERS:
+            # All in force, and some of before: one left out in turn would never know its traffic.
+            if len(self._kept) > GRADERS + models:
                 self._kept.popitem(last=False)
         return kept
 
@@ -155,10 +196,12 @@ class Graders:
         key = (model, tenant)
         watch = self._drifts.get(key)
         if watch is None:
+            if len(self._drifts) >= WATCHED:
+                # One in the place of another would leave both without a whole window.
+                self.notes["grading drift"] = UNWATCHED
+                return
             # Each series is measured against its own first window: the training rows are others'.
             watch = self._drifts[key] = DriftWatch({})
-            if len(self._drifts) > WATCHED:
-                self._drifts.popitem(last=False)
         drift = watch.observe(series, value)
         if drift is not None:
             self._drifted(model, tenant, drift)
@@ -175,9 +218,9 @@ class Graders:
         self.tell(Entry("drift", "", self.stamp(), body))
 
     def _changed(self, model: str, event: Event, quiet: bool) -> None:
-        note = f"grading {model} {event.group}"
+        note = _note(model, event.group)
         if event.change == "alarm":
-            self.notes[note] = f"answered by the large tier: {event.reason} bound broken"
+            self.notes[note] = RETURNED
         else:
             self.notes.pop(note, None)
         if quiet:
@@ -190,6 +233,10 @@ class Graders:
             "low": round(found.low * MILLI), "high": round(found.high * MILLI),
         }  # fmt: skip
         self.tell(Entry("drift", "", self.stamp(), body))
+
+
+def _note(model: str, group: str) -> str:
+    return f"grading {model} {group}"
 
 
 def _milli(score: Score | None) -> int | None:

@@ -6,9 +6,11 @@ trained and an audit restored, and no prompt can be read back. One process write
 
 from __future__ import annotations
 
+import errno
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from io import BufferedRandom, FileIO
 from pathlib import Path
 from typing import Final
 
@@ -16,10 +18,15 @@ import orjson
 
 from classifiers.difficulty.audit import Shadow, Tier
 from router.config import ConfigError
+from router.settings.handover import is_of
 
 LIMIT: Final = 64 << 20
 """Bytes of one file; then it becomes the older one, and the one before that is gone."""
 FORMAT: Final = 1
+ALARMS: Final = ".alarms.json"
+_BLOCK: Final = 1 << 16
+Alarm = tuple[str, float, str, float]
+"""A model, its accepted loss, a group of it under alarm, and since when (epoch seconds)."""
 
 
 class OutcomesUnreadable(ConfigError):
@@ -87,7 +94,11 @@ def _quality(value: object) -> float:
 
 
 class OutcomeStore:
-    """Appends outcomes to a file; two files are kept, of at most `limit` bytes each."""
+    """Appends outcomes to a file; two files are kept, of at most `limit` bytes each.
+
+    Beside them stands which groups are under alarm: what an alarm came from may have left both
+    files long ago, and a restart must not answer by small what was returned to large.
+    """
 
     __slots__ = ("_limit", "path")
 
@@ -100,21 +111,31 @@ class OutcomeStore:
         """Where the file goes when it is full."""
         return self.path.with_suffix(self.path.suffix + ".1")
 
+    @property
+    def alarms(self) -> Path:
+        """Where the groups under alarm stand."""
+        return self.path.with_suffix(ALARMS)
+
     def mend(self) -> None:
         """Cut off a torn last line, as a crash leaves it. Raises OSError."""
-        if not self.path.exists():
-            return
-        with open(self.path, "r+b") as file:
-            file.truncate(self.path.read_bytes().rfind(b"\n") + 1)
+        if self.path.exists():
+            with open(self.path, "r+b") as file:
+                _cut(file)
 
     def append(self, outcome: Outcome) -> None:
-        """Write one line. Raises OSError."""
+        """Write one line, whole or not at all, behind whole lines. Raises OSError."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
         line = outcome.line()
         if self.path.exists() and self.path.stat().st_size + len(line) > self._limit:
             os.replace(self.path, self.older)
-        with open(self.path, "ab", opener=_private) as file:
-            file.write(line)
+        with open(self.path, "a+b", buffering=0, opener=_private) as file:
+            size = _cut(file)
+            try:
+                if file.write(line) != len(line):
+                    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            except OSError:
+                file.truncate(size)  # needs no room on a full disk
+                raise
 
     def read(self) -> Iterator[Outcome]:
         """Every outcome, oldest first; a torn last line is left out.
@@ -123,12 +144,68 @@ class OutcomeStore:
             OutcomesUnreadable: any other line that is no outcome. OSError.
         """
         for path in (self.older, self.path):
-            if not path.exists():
+            try:
+                file = open(path, "rb")  # noqa: SIM115 - closed below, opened only if there
+            except FileNotFoundError:
                 continue
-            lines = path.read_bytes().split(b"\n")
-            for number, line in enumerate(lines, 1):
-                if line and number < len(lines):
-                    yield _outcome(line, f"{path}:{number}")
+            with file:
+                for number, line in enumerate(file, 1):
+                    if line.endswith(b"\n") and line != b"\n":
+                        yield _outcome(line, f"{path}:{number}")
+
+    def keep_alarms(self, alarms: Iterable[Alarm]) -> None:
+        """Write down all groups under alarm, as a whole. Raises OSError."""
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        draft = self.alarms.with_suffix(".draft")
+        with open(draft, "wb", opener=_private) as file:
+            file.write(orjson.dumps(sorted(alarms)))
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(draft, self.alarms)
+
+    def read_alarms(self) -> tuple[Alarm, ...]:
+        """The groups that were under alarm. Raises OutcomesUnreadable, OSError."""
+        try:
+            return tuple(_alarm(one) for one in orjson.loads(self.alarms.read_bytes()))
+        except FileNotFoundError:
+            return ()
+        except (ValueError, TypeError) as error:
+            raise OutcomesUnreadable(f"{self.alarms}: no alarms ({error}); move it away") from None
+
+
+def of_router(
+    folder: Path, router: str, used: Collection[str]
+) -> tuple[list[OutcomeStore], list[OutcomeStore]]:
+    """The stores in a folder of a router's logs that are `used`, and those of logs it had before,
+    with another number of workers."""
+    found = {path.name.split(".jsonl")[0] for path in folder.glob("*.jsonl*")}
+    found |= {path.name.removesuffix(ALARMS) for path in folder.glob(f"*{ALARMS}")}
+    names = sorted(name for name in found if is_of(name, router))
+    stores = [(name, OutcomeStore(folder / f"{name}.jsonl")) for name in names]
+    return [s for n, s in stores if n in used], [s for n, s in stores if n not in used]
+
+
+def _cut(file: FileIO | BufferedRandom) -> int:
+    """Cut what follows the last whole line; the size in bytes that is left."""
+    end = size = file.seek(0, os.SEEK_END)
+    while end:
+        start = max(0, end - _BLOCK)
+        file.seek(start)
+        last = file.read(end - start).rfind(b"\n")
+        if last >= 0:
+            end = start + last + 1
+            break
+        end = start
+    if end < size:
+        file.truncate(end)
+    file.seek(end)
+    return end
+
+
+def _alarm(value: object) -> Alarm:
+    if not isinstance(value, list) or len(value) != 4:
+        raise TypeError("a group is a list of model, tolerance, group and time")
+    return str(value[0]), _number(value[1]), str(value[2]), _number(value[3])
 
 
 def _outcome(line: bytes, place: str) -> Outcome:

@@ -10,8 +10,10 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from heapq import merge
+from operator import attrgetter
 from typing import Final
 
 import orjson
@@ -80,19 +82,36 @@ class ShadowLane:
         """Take up work, with the pipeline that everything else goes through."""
         self._run = run
 
-    def restore(self, store: OutcomeStore) -> None:
-        """Keep outcomes in a store, and count again what is in it: an alarm outlives a restart.
+    def restore(
+        self,
+        store: OutcomeStore,
+        others: Sequence[OutcomeStore] = (),
+        gone: Sequence[OutcomeStore] = (),
+    ) -> None:
+        """Keep outcomes in a store, and know again what is in all: an alarm outlives a restart.
+
+        Args:
+            others: the stores of this router's other processes.
+            gone: those of processes that it had when it had more, or fewer.
 
         Raises:
-            OutcomesUnreadable, OSError: the store can't be read.
+            OutcomesUnreadable, OSError: a store can't be read.
         """
         store.mend()
         self.store = store
-        models = self.live.snapshot.policy.models
-        for outcome in store.read():
+        rest = [one for one in others if one.path != store.path]
+        # What is gone comes first: its alarms are removed once they stand in another's file.
+        models, stores = self.live.snapshot.policy.models, (*gone, store, *rest)
+        for outcome in merge(*(one.read() for one in stores), key=attrgetter("at")):
             model = models.get(outcome.model)
             if model is not None:
                 self.graders.observe(model, outcome.shadow, outcome.at, quiet=True)
+        for one in stores:
+            self.graders.resume(models, one.read_alarms())
+        if any(self.graders.alarms()) or store.alarms.exists():
+            store.keep_alarms(self.graders.alarms())
+        for one in gone:
+            one.alarms.unlink(missing_ok=True)
 
     def offer(self, plan: Plan, ended: Ended) -> None:
         """Look at a request that was answered; now and then keep it to ask again."""
@@ -171,12 +190,36 @@ class ShadowLane:
         kind, script = kind_of(job.view), script_of(job.view)
         shadow = Shadow(job.tenant, kind, script, job.chose, *found)
         at = self.live.stamp()
+        # First what moves traffic: it must not wait for a disk, or be lost with it.
+        changed = self.graders.observe(model, shadow, at)
+        if self.live.siblings is not None:
+            await self.live.siblings.judged(model.name, shadow, at)
         if self.store is not None:
-            weak, strong = (_served(self.live, model, t) for t in (min, max))
-            features = features_row(extract(job.view))
-            outcome = Outcome(at, model.name, weak, strong, model.grading.judge, shadow, features)
-            await asyncio.to_thread(self.store.append, outcome)
-        self.graders.observe(model, shadow, at)
+            await self._write(self.store, self._outcome(job, model, shadow, at), changed)
+
+    async def heard(self, model: str, shadow: Shadow, at: float) -> None:
+        """Count what another process of this router judged, as if it had been judged here."""
+        found = self.live.snapshot.policy.models.get(model)
+        if found is not None and self.graders.observe(found, shadow, at) and self.store is not None:
+            await self._write(self.store, None, True)
+
+    async def _write(self, store: OutcomeStore, outcome: Outcome | None, changed: bool) -> None:
+        """Write an outcome, and who is under alarm where that changed; what fails is counted."""
+        try:
+            if outcome is not None:
+                await asyncio.to_thread(store.append, outcome)
+            if changed or "outcomes" in self.live.notes:
+                await asyncio.to_thread(store.keep_alarms, tuple(self.graders.alarms()))
+        except OSError as error:
+            self.live.notes["outcomes"] = f"not written: {error.strerror or error}"
+            self.live.metrics.count("domicile_outcomes_lost_total")
+        else:
+            self.live.notes.pop("outcomes", None)
+
+    def _outcome(self, job: Job, model: Model, shadow: Shadow, at: float) -> Outcome:
+        weak, strong = (_served(self.live, model, t) for t in (min, max))
+        features = features_row(extract(job.view))
+        return Outcome(at, model.name, weak, strong, model.grading.judge, shadow, features)
 
     async def _tier(self, job: Job, tier: Tier) -> Answer | None:
         """What one tier answers; `None` when another one did, or none."""

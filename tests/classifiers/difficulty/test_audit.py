@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import random
+from copy import deepcopy
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from classifiers.difficulty.audit import Event, Shadow, StandingAudit, Tier, explores
+from classifiers.difficulty import audit as audit_module
+from classifiers.difficulty.audit import STAKES, Event, Shadow, StandingAudit, Tier, explores
 
 
 def shadow(rng: random.Random, small: float, tenant: str = "t", language: str = "en") -> Shadow:
@@ -123,3 +127,76 @@ def test_an_estimate_says_what_each_tier_alone_would_have_been_worth() -> None:
     found = dict(audit.estimates())["tenant=t"]
     assert (found.n, found.small, found.large, found.loss) == (100, 0.5, 1.0, 0.25)
     assert not audit.returned("tenant=t")
+
+
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 3), st.integers(0, 2), st.integers(0, 2), st.integers(-4, 4)),
+        min_size=1, max_size=60,
+    )
+)  # fmt: skip
+def test_all_detectors_together_grow_by_three_for_each_request(
+    rows: list[tuple[int, int, int, int]],
+) -> None:
+    """The law behind the promise for a router as a whole, over any number of groups: as long as
+    losses are at the tolerance, their sum grows by three a request in the mean. It takes that sum
+    three times `run` before any alarms, so that happens after `run` requests at the earliest."""
+    audit, run = StandingAudit(0.25, run=20.0), 20.0
+    for number, (tenant, kind, language, loss) in enumerate(rows, 1):
+        before = _all(audit)
+        groups = Shadow(f"t{tenant}", f"k{kind}", f"l{language}", "small", 0.0, 0.0).groups()
+        # The mean of two equally likely losses, as far above the tolerance as below it.
+        grown = [
+            _all(_with(audit, Shadow(*_of(groups), "small", 0.5, 0.75 + sign * loss / 16))) - before
+            for sign in (-1, 1)
+        ]
+        assert sum(grown) / 2 == pytest.approx(3.0)
+        calm = audit.observe(Shadow(*_of(groups), "small", 0.5, 0.75), 0.0) == ()
+        assert calm or number >= run
+
+
+def _of(groups: tuple[str, ...]) -> tuple[str, str, str]:
+    tenant = groups[0].removeprefix("tenant=")
+    return tenant, groups[1].partition("class=")[2], groups[2].partition("language=")[2]
+
+
+def _with(audit: StandingAudit, shadow: Shadow) -> StandingAudit:
+    other = deepcopy(audit)
+    other.observe(shadow, 0.0)
+    return other
+
+
+def _all(audit: StandingAudit) -> float:
+    return sum(sum(group.detectors) / len(STAKES) for group in audit._groups.values())
+
+
+def test_three_groups_of_one_request_alarm_no_sooner_than_after_three_times_run() -> None:
+    """Losses exactly at the tolerance are accepted: the detector counts requests, no more."""
+    audit = StandingAudit(0.1, run=100.0)
+    assert feed(audit, [Shadow("t", "c", "en", "small", 0.4, 0.5)] * 295) == []
+    assert len(feed(audit, [Shadow("t", "c", "en", "small", 0.4, 0.5)] * 10)) == 3
+
+
+def test_a_group_under_alarm_makes_room_for_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(audit_module, "GROUPS", 6)
+    audit = StandingAudit(0.1)
+    feed(audit, [Shadow("t", "c", "en", "small", 0.0, 1.0)] * 60)
+    assert audit.unfollowed == 0
+    feed(audit, [Shadow(f"t{n % 50}", "c", f"l{n}", "small", 1.0, 1.0) for n in range(5000)])
+    assert audit.unfollowed == 3 * 5000 - (100 + 100 + 1)
+    assert not audit.allows_small("t", "other", "xx")
+    assert audit.returned("tenant=t")
+
+
+def test_alarms_are_told_first_and_can_be_resumed() -> None:
+    audit = StandingAudit(0.1)
+    feed(audit, [Shadow("a", "c", "en", "small", 1.0, 1.0)] * 3)
+    feed(audit, [Shadow("z", "c", "en", "small", 0.0, 1.0)] * 60)
+    alarms = dict(audit.alarms())
+    assert set(alarms) == {"tenant=z", "tenant=z class=c", "tenant=z language=en"}
+    assert [name for name, _ in audit.estimates()][:3] == sorted(alarms)
+    other = StandingAudit(0.1)
+    assert other.resume("tenant=z", 5.0)
+    assert not other.resume("tenant=z", 6.0)
+    assert dict(other.alarms()) == {"tenant=z": 5.0}
+    assert not other.allows_small("z", "c", "en")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import pickle
 import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -13,6 +14,7 @@ from typing import cast
 
 import pytest
 
+from classifiers.difficulty.audit import Shadow
 from router.audit.entry import Entry
 from router.entries.auditing import PageView
 from router.entries.reading_records import RecordView
@@ -22,11 +24,14 @@ from router.narrowing.operating import EraseAsked, ErasedTold, QuarantineAsked, 
 from router.server import Serving, bind
 from router.supervisor.channel import Channel, Gone
 from router.supervisor.orders import (
+    Audits,
+    AuditsAsked,
     Beat,
     Drain,
     Erase,
     Hurry,
     Install,
+    Judged,
     Narrow,
     Orders,
     PageAsked,
@@ -186,6 +191,37 @@ async def test_a_siblings_log_is_read_through_the_supervisor() -> None:
     other.found = Gone("ended")
     with pytest.raises(RequestError, match="not running"):
         await relay.record("b", 1, "key")
+
+
+async def test_what_a_sibling_judged_is_counted_and_handed_on(tmp_path: Path) -> None:
+    shadow = Shadow("eu", "question", "latin", "small", 0.0, 1.0)
+    async with worker(tmp_path) as (world, one):
+        model = next(iter(world.router.live.snapshot.policy.models))
+        for _ in range(60):
+            assert await one.answer(Judged(model, shadow, 5.0)) is True
+        assert await one.answer(Judged("gone", shadow, 5.0)) is True
+        found = await one.answer(AuditsAsked())
+        assert isinstance(found, Audits)
+        [(name, audit)] = found.found.items()
+        assert name[0] == model
+        assert audit.returned("tenant=eu")
+        again = cast("Audits", pickle.loads(pickle.dumps(found)))
+        world.router.live.audits.clear()
+        assert await one.answer(again) is True
+        assert world.router.live.audits[name].returned("tenant=eu")
+
+
+@pytest.mark.parametrize("fault", [None, Gone("ended")])
+async def test_what_was_judged_is_told_through_the_supervisor(fault: Exception | None) -> None:
+    shadow = Shadow("eu", "question", "latin", "small", 0.0, 1.0)
+    other = Supervisor(fault)
+    relay = Relay(cast("Channel", other), ["a", "b"])
+    if fault is None:
+        await relay.judged("two", shadow, 5.0)
+    else:
+        with pytest.raises(RequestError, match="ended"):
+            await relay.judged("two", shadow, 5.0)
+    assert other.asked == [Judged("two", shadow, 5.0)]
 
 
 @pytest.mark.parametrize("fault", [None, Gone("ended")])

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from classifiers.difficulty.artifact import SHIPPED, load
+from classifiers.difficulty.audit import Shadow
 from classifiers.difficulty.grader import Grader
 from classifiers.difficulty.scorer import Difficulty, Score
 from classifiers.view import PromptView
 from router.config import ConfigError
+from router.tiers import grading
 from router.tiers.grading import HANGS, LEASE, ROW, _Kept
 from tests.cases.built import built, entries
 from tests.cases.graded import EASY, HARD, files
@@ -195,3 +198,51 @@ async def test_no_suffix_buys_a_smaller_tier_than_policy_allows(
         for text in (EASY + suffix, HARD + suffix, suffix * 20, "this is easy. " * 300):
             assert (await ask(world, text, *headers)).sent["x-domicile-tier"] == "large"
     assert {floor for floor, _, _ in tiers(tmp_path)} == {"large"}
+
+
+async def test_a_smaller_tolerance_ends_no_alarm_and_a_larger_one_starts_afresh(
+    tmp_path: Path,
+) -> None:
+    bad = Shadow("eu", "question", "latin", "small", 0.0, 1.0)
+    async with built(tmp_path, fine, files()) as world:
+        graders = world.router.lane.graders
+        model = world.router.live.snapshot.policy.models["two"]
+        for _ in range(60):
+            graders.observe(model, bad, 5.0)
+        assert graders.audit(model).returned("tenant=eu")
+        for tolerance, returned in ((0.01, True), (0.2, False)):
+            changed = replace(model, grading=replace(model.grading, tolerance=tolerance))
+            assert graders.audit(changed).returned("tenant=eu") is returned
+            noted = any("two tenant=eu" in one for one in world.router.live.degraded())
+            assert noted is returned
+            assert any(graders.alarms()) is returned
+
+
+async def test_as_many_graders_are_kept_as_there_are_models(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One left out for each other: none ever followed its traffic."""
+    monkeypatch.setattr(grading, "GRADERS", 1)
+    async with built(tmp_path, fine, files()) as world:
+        graders = world.router.lane.graders
+        rated = world.router.live.snapshot.difficulty["two"]
+        first = {name: graders._of(name, rated, 3) for name in "abcd"}
+        assert {name: graders._of(name, rated, 3) for name in "abcd"} == first
+        graders._of("a", rated, 3)
+        graders._of("e", rated, 3)
+        assert graders._of("a", rated, 3) is first["a"], "the one used longest ago goes"
+        assert graders._of("b", rated, 3) is not first["b"]
+
+
+async def test_who_is_not_watched_is_told_and_takes_nobody_s_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(grading, "WATCHED", 2)
+    async with built(tmp_path, fine, files()) as world:
+        graders = world.router.lane.graders
+        for length in [*range(500), *range(5000, 5500)]:
+            for tenant in ("eu", "us", "de", "world"):
+                graders._watch("two", tenant, "length", float(length))
+        metrics = world.router.live.metrics
+        assert metrics.value("domicile_grading_drift_total", ("two", "length")) == 2
+        assert any(one.startswith("grading drift: only") for one in world.router.live.degraded())

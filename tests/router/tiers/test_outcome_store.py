@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
+import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -13,7 +16,7 @@ from classifiers.difficulty.dataset import features_row, read
 from classifiers.difficulty.features import extract
 from classifiers.view import PromptView
 from router.server import serve
-from router.tiers.outcome_store import Outcome, OutcomeStore, OutcomesUnreadable
+from router.tiers.outcome_store import Outcome, OutcomeStore, OutcomesUnreadable, of_router
 from tests.cases.built import ENVIRONMENT, MAIN, Files
 
 
@@ -78,6 +81,85 @@ def test_anything_else_is_told_with_its_place(tmp_path: Path, line: bytes) -> No
         file.write(line.strip() + b"\n")
     with pytest.raises(OutcomesUnreadable, match=r"o.jsonl:2: no outcome"):
         list(store.read())
+
+
+@pytest.fixture
+def tiny_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of 64 KiB, where one can be mounted."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=64k", "none", str(folder)]
+    if subprocess.run(mount, capture_output=True, check=False).returncode:
+        pytest.skip("no file system can be mounted here")
+    yield folder
+    subprocess.run(["umount", str(folder)], check=True)
+
+
+def fill(store: OutcomeStore) -> int:
+    """Append until the disk is full; how many lines were taken."""
+    for count in range(10_000):
+        try:
+            store.append(outcome(at=float(count)))
+        except OSError:
+            return count
+    raise AssertionError("never full")
+
+
+def test_a_full_disk_tears_no_line(tiny_disk: Path) -> None:
+    """A part of a line in mid-file kept the next start from reading any of it."""
+    store = OutcomeStore(tiny_disk / "o.jsonl")
+    written = fill(store)
+    with pytest.raises(OSError, match="No space"):
+        store.append(outcome())
+    assert [one.at for one in store.read()] == list(range(written))
+    store.path.rename(tiny_disk / "p.jsonl")
+    (tiny_disk / "p.jsonl").unlink()
+    store.append(outcome(at=7.0))
+    assert [one.at for one in store.read()] == [7.0]
+
+
+def test_what_follows_a_torn_line_in_service_is_whole(tmp_path: Path) -> None:
+    store = OutcomeStore(tmp_path / "o.jsonl")
+    store.append(outcome(at=1.0))
+    with store.path.open("ab") as file:
+        file.write(b"\0" * 200_000)  # as a file system may leave it after a loss of power
+    store.append(outcome(at=2.0))
+    assert [one.at for one in store.read()] == [1.0, 2.0]
+
+
+def test_a_folder_that_was_removed_is_made_again(tmp_path: Path) -> None:
+    store = OutcomeStore(tmp_path / "kept" / "o.jsonl")
+    store.append(outcome())
+    shutil.rmtree(tmp_path / "kept")
+    store.append(outcome(at=2.0))
+    assert [one.at for one in store.read()] == [2.0]
+
+
+def test_alarms_are_kept_as_a_whole_for_the_owner_only(tmp_path: Path) -> None:
+    store = OutcomeStore(tmp_path / "eu-1.w2.jsonl")
+    assert store.read_alarms() == ()
+    store.keep_alarms([("two", 0.05, "tenant=eu", 5.0)])
+    assert store.read_alarms() == (("two", 0.05, "tenant=eu", 5.0),)
+    assert store.alarms.name == "eu-1.w2.alarms.json"
+    assert store.alarms.stat().st_mode & 0o077 == 0
+    store.keep_alarms([])
+    assert store.read_alarms() == ()
+
+
+@pytest.mark.parametrize("text", ["", "{", "[1]", '[["two"]]', '[["two", "x", "g", 1]]', "5"])
+def test_alarms_that_can_not_be_read_are_told(tmp_path: Path, text: str) -> None:
+    store = OutcomeStore(tmp_path / "o.jsonl")
+    store.alarms.write_text(text)
+    with pytest.raises(OutcomesUnreadable, match=r"o\.alarms\.json: no alarms"):
+        store.read_alarms()
+
+
+def test_the_stores_of_a_router_are_its_own(tmp_path: Path) -> None:
+    for name in ("eu-1.jsonl", "eu-1.w1.jsonl.1", "eu-1.w3.alarms.json", "eu-10.jsonl", "x.txt"):
+        (tmp_path / name).touch()
+    used, gone = of_router(tmp_path, "eu-1", ["eu-1.w1", "eu-1.w2"])
+    assert [one.path.name for one in used] == ["eu-1.w1.jsonl"]
+    assert [one.path.name for one in gone] == ["eu-1.jsonl", "eu-1.w3.jsonl"]
 
 
 async def test_a_router_does_not_start_without_the_alarms_it_may_have_had(tmp_path: Path) -> None:
