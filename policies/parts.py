@@ -29,7 +29,7 @@ from policies.files import (
     TenantConfig,
 )
 from policies.gathered import Entry, Gathered
-from policies.grading import grading_from
+from policies.grading import grading_from, highest
 from policies.model import App, Grading, Grant, Hedge, Limits, Model, Priority, Rate, Tenant
 from policies.timed import Timed, always, ending
 from policies.written import Errors, Refused, Sets, country_sets, place_sets
@@ -233,7 +233,12 @@ class Parts:
         def fail(key: str, message: str) -> None:
             self.fail(entry, message, "grading", *([key] if key else []))
 
-        return grading_from(config, known, list(self._sections["models"]), fail)
+        models = {
+            name: highest(one.value)
+            for name, one in self._sections["models"].items()
+            if isinstance(one.value, ModelConfig)
+        }
+        return grading_from(config, known, models, fail)
 
     # -- apps and tenants --------------------------------------------------------------
 

@@ -12,29 +12,48 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+from classifiers.difficulty.schema import fits
+
 LOGPROB: Final = -1.5
-DEPTH: Final = 32
+LONGEST: Final = 1 << 20
+"""Characters of an answer that are read as JSON: longer ones would hold up all other requests."""
 REFUSALS: Final = (
-    "i can't", "i cannot", "i can not", "i'm unable", "i am unable", "i'm sorry, but i",
-    "as an ai", "i don't have access", "ich kann nicht", "ich kann ihnen", "es tut mir leid",
-    "je ne peux pas", "je suis désolé", "no puedo", "lo siento", "non posso", "mi dispiace",
+    "i can't", "i cannot", "i can not", "i'm unable", "i am unable", "i'm sorry, but", "i won't ",
+    "i am sorry, but", "sorry, but i", "i'm not able", "i am not able", "as an ai",
+    "i don't have access",
+    "ich kann nicht", "ich kann ihnen nicht", "ich kann ihnen leider", "ich kann ihnen dabei nicht",
+    "ich kann dir nicht", "ich kann dir leider", "ich kann dabei nicht", "ich kann leider",
+    "leider kann ich", "es tut mir leid", "tut mir leid", "entschuldigung, aber",
+    "je ne peux pas", "je ne suis pas en mesure", "je suis désolé", "désolé", "no puedo",
+    "lo siento", "non posso", "mi dispiace", "não posso", "desculpe", "lamento", "sinto muito",
+    "het spijt me", "ik kan niet", "ik kan je niet", "ik kan u niet", "helaas kan ik",
+    "przepraszam", "przykro mi", "nie mogę", "omlouvám se", "nemohu", "je mi líto", "ľutujem",
+    "prepáčte", "nemôžem", "sajnálom", "nem tudok", "îmi pare rău", "nu pot ", "съжалявам",
+    "не мога ", "žao mi je", "ne mogu ", "oprostite", "žal ne morem", "atsiprašau", "negaliu",
+    "atvainojiet", "es nevaru", "vabandust", "ma ei saa", "jag kan inte", "tyvärr kan jag",
+    "jag är ledsen", "jeg kan ikke", "beklager", "desværre kan jeg", "en voi ", "olen pahoillani",
+    "λυπάμαι", "δεν μπορώ", "ik ben bang dat", "jiddispjaċini", "tá brón orm",
+    "извините", "простите", "я не могу", "к сожалению, я не", "вибачте", "я не можу",
+    "üzgünüm", "maalesef", "抱歉", "很抱歉", "对不起", "對不起", "我无法", "我無法", "我不能",
+    "申し訳", "すみません", "죄송", "آسف", "عذر", "لا أستطيع", "मुझे खेद", "क्षमा करें",
 )  # fmt: skip
 _START: Final = 64
 """Characters that a refusal is looked for in."""
-_TYPES: Final[Mapping[str, tuple[type, ...]]] = {
-    "object": (dict,), "array": (list,), "string": (str,), "boolean": (bool,),
-    "integer": (int,), "number": (int, float), "null": (type(None),),
-}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What the small model said. `logprobs` of its tokens if the upstream gave them."""
+    """What the small model said. `logprobs` of its tokens if the upstream gave them.
+
+    `refused`: the upstream itself says so. `broken`: a tool is called with what is no JSON.
+    """
 
     text: str
     finish: str = "stop"
     tool_calls: int = 0
     logprobs: Sequence[float] = ()
+    refused: bool = False
+    broken: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,45 +82,39 @@ class Ledger:
             self.extra_seconds += seconds
 
 
-def escalates(answer: Answer, wanted: Wanted, logprob: float = LOGPROB) -> str:
-    """Why the answer is not kept, or an empty string. `logprob`: least accepted mean."""
-    text = answer.text.strip()
+def escalates(answer: Answer, wanted: Wanted, logprob: float = LOGPROB, asked: bool = False) -> str:
+    """Why the answer is not kept, or an empty string.
+
+    Args:
+        logprob: least accepted mean.
+        asked: a cut is what was asked for, as `max_tokens`: a larger model is cut there too.
+    """
+    text, cut = answer.text.strip(), answer.finish == "length"
     if answer.finish == "content_filter":
         return "filtered"
-    if answer.finish == "length":
+    if cut and not asked:
         return "cut"
-    if not text:
-        return "" if answer.tool_calls else "empty"
     # Many models write the typographic apostrophe.
-    if text[:_START].lower().replace("\u2019", "'").startswith(REFUSALS):
+    start = text[:_START].lower().replace("\u2019", "'")
+    if answer.refused or start.startswith(REFUSALS):
         return "refusal"
-    if (wanted.json_object or wanted.schema is not None) and not answer.tool_calls:
-        wrong = _json(text, wanted.schema)
-        if wrong:
-            return wrong
+    if not text and not answer.broken:
+        return "" if answer.tool_calls else "empty"
+    # Of what was cut as asked nothing is whole.
+    wrong = "" if cut else _form(answer, text, wanted)
+    if wrong:
+        return wrong
     if answer.logprobs and not sum(answer.logprobs) / len(answer.logprobs) >= logprob:
         return "unsure"
     return ""
 
 
-def fits(value: object, schema: object, depth: int = 0) -> bool:
-    """True if `value` fits the parts of JSON Schema that structured output uses.
-
-    Known: type, enum, const, required, properties, additionalProperties: false, items, anyOf.
-    Others are not judged, and below DEPTH levels nothing is.
-    """
-    if not isinstance(schema, Mapping) or depth >= DEPTH:
-        return schema is not False
-    options = schema.get("anyOf")
-    if isinstance(options, list) and not any(fits(value, one, depth + 1) for one in options):
-        return False
-    return (
-        _typed(value, schema.get("type"))
-        and ("enum" not in schema or value in _listed(schema["enum"]))
-        and ("const" not in schema or value == schema["const"])
-        and (not isinstance(value, dict) or _object(value, schema, depth))
-        and (not isinstance(value, list) or _array(value, schema.get("items"), depth))
-    )
+def _form(answer: Answer, text: str, wanted: Wanted) -> str:
+    if answer.tool_calls:
+        return "invalid_json" if answer.broken else ""
+    if (not wanted.json_object and wanted.schema is None) or len(text) > LONGEST:
+        return ""
+    return _json(text, wanted.schema)
 
 
 def _json(text: str, schema: Mapping[str, object] | None) -> str:
@@ -117,32 +130,3 @@ def _json(text: str, schema: Mapping[str, object] | None) -> str:
 
 def _no_json(name: str) -> object:
     raise ValueError(name)
-
-
-def _typed(value: object, wanted: object) -> bool:
-    names = [wanted] if isinstance(wanted, str) else _listed(wanted)
-    if not names:
-        return True
-    return any(
-        isinstance(value, _TYPES.get(str(name), (object,)))
-        and (not isinstance(value, bool) or name == "boolean" or str(name) not in _TYPES)
-        for name in names
-    )
-
-
-def _object(value: Mapping[str, object], schema: Mapping[str, object], depth: int) -> bool:
-    properties = schema.get("properties")
-    known = properties if isinstance(properties, Mapping) else {}
-    if any(name not in value for name in _listed(schema.get("required"))):
-        return False
-    if schema.get("additionalProperties") is False and not value.keys() <= known.keys():
-        return False
-    return all(fits(member, known.get(name), depth + 1) for name, member in value.items())
-
-
-def _array(value: list[object], schema: object, depth: int) -> bool:
-    return all(fits(member, schema, depth + 1) for member in value)
-
-
-def _listed(value: object) -> list[object]:
-    return value if isinstance(value, list) else []

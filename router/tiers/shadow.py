@@ -25,7 +25,7 @@ from classifiers.difficulty.cascade import Answer
 from classifiers.difficulty.dataset import features_row
 from classifiers.difficulty.features import extract
 from classifiers.view import PromptView
-from policies.model import Model
+from policies.model import Model, Policy
 from regions.model import Tier
 from router.inbound.exchange import Headers
 from router.inbound.inward import InwardExchange
@@ -42,18 +42,19 @@ from router.types import Arrival, Plan, Purpose, Stored, Verdict
 WAITING: Final = 64
 """Requests kept for later at most: a prompt waits in memory only, and not for long."""
 SURFACE: Final = "chat.completions"
-_DROPPED: Final = frozenset({"stream", "stream_options", "model"})
+_DROPPED: Final = frozenset({"stream", "stream_options", "model", "n"})
 _ATTRIBUTES: Final = HEADER.encode()
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """One request to ask again: whose, what, and what grading chose for it."""
+    """One request to ask again: whose, what, what grading chose for it, and of which models."""
 
     key: str
     tenant: str
     model: str
     chose: Chosen
+    pair: tuple[str, str]
     headers: Headers
     body: Mapping[str, object]
     surface: Surface
@@ -166,12 +167,11 @@ class ShadowLane:
 
     async def _look(self, job: Job) -> str:
         """Ask both tiers and have them judged; a word for what came of it."""
-        model = self.live.snapshot.policy.models.get(job.model)
-        tenant = self.live.snapshot.policy.tenants.get(job.tenant)
-        if model is None or tenant is None or not tenant.shadow or len(model.tiers) < 2:
+        began = self._agreed(job)
+        if began is None:
             return "withdrawn"
-        small = await self._tier(job, min(model.tiers))
-        large = await self._tier(job, model.highest) if small is not None else None
+        small = await self._tier(job, min(began.tiers))
+        large = await self._tier(job, began.highest) if small is not None else None
         if small is None or large is None:
             return "unanswered"
         pair = Pair(job.view.question, small, large, wanted_of(job.body))
@@ -179,12 +179,26 @@ class ShadowLane:
         references = {} if rated is None else rated.references
         swap = self.draw() < 0.5
         means = Means(lambda body: self._judge(job, body), swap, references, self.sandbox)
-        found = await judge(model.grading.judge, pair, means)
+        found = await judge(began.grading.judge, pair, means)
+        model = self._agreed(job)
+        # What is kept is said of the pair in force: two other models may have answered.
+        if model is None or _pair(self.live.snapshot.policy, model) != job.pair:
+            return "withdrawn"
         if found is None:
             return "unjudged"
         await self._keep(job, model, found)
         self.live.notes.pop("shadow", None)
         return "judged"
+
+    def _agreed(self, job: Job) -> Model | None:
+        """The model, while policy wants the request asked again: asked before each time, for a
+        reload may withdraw that while one waits or runs."""
+        snapshot = self.live.snapshot
+        model = snapshot.policy.models.get(job.model)
+        tenant = snapshot.policy.tenants.get(job.tenant)
+        if model is None or tenant is None or job.model not in snapshot.difficulty:
+            return None
+        return model if min(tenant.shadow, model.grading.explore) > 0.0 else None
 
     async def _keep(self, job: Job, model: Model, found: Qualities) -> None:
         kind, script = kind_of(job.view), script_of(job.view)
@@ -217,7 +231,7 @@ class ShadowLane:
             self.live.notes.pop("outcomes", None)
 
     def _outcome(self, job: Job, model: Model, shadow: Shadow, at: float) -> Outcome:
-        weak, strong = (_served(self.live, model, t) for t in (min, max))
+        weak, strong = job.pair
         features = features_row(extract(job.view))
         return Outcome(at, model.name, weak, strong, model.grading.judge, shadow, features)
 
@@ -229,10 +243,12 @@ class ShadowLane:
     async def _judge(self, job: Job, body: Mapping[str, object]) -> Answer | None:
         # What the client declared in its body narrows the judge's request as it did its own.
         more = {"metadata": job.body["metadata"]} if "metadata" in job.body else {}
-        return await self._ask(job, {**body, **more}, None)
+        judging = self.live.snapshot.policy.models.get(str(body["model"]))
+        # Of a graded model the small tier would judge, and the cascade look at what it says.
+        return None if judging is None else await self._ask(job, {**body, **more}, judging.highest)
 
-    async def _ask(self, job: Job, body: Mapping[str, object], tier: Tier | None) -> Answer | None:
-        if self._run is None:
+    async def _ask(self, job: Job, body: Mapping[str, object], tier: Tier) -> Answer | None:
+        if self._run is None or self._agreed(job) is None:
             return None
         exchange = InwardExchange(job.surface.path, job.headers, orjson.dumps(body))
         snapshot, now = self.live.snapshot, self.live.loop_time()
@@ -252,7 +268,7 @@ class ShadowLane:
         if answered is None or answered.status != 200:
             return None
         ran = answered.headers.get(b"x-domicile-tier", b"").decode()
-        return answer_of(answered.body) if tier is None or ran == tier.label else None
+        return answer_of(answered.body) if ran == tier.label else None
 
     def _count(self, model: str, result: str) -> None:
         self.live.metrics.count("domicile_shadow_total", (model, result))
@@ -273,6 +289,7 @@ def _job(plan: Plan, verdict: Verdict, model: Model) -> Job | None:
         principal.tenant,
         model.name,
         "small" if small else "large",
+        _pair(admitted.snapshot.policy, model),
         declared,
         admitted.body,
         arrival.surface,
@@ -280,5 +297,7 @@ def _job(plan: Plan, verdict: Verdict, model: Model) -> Job | None:
     )
 
 
-def _served(live: Live, model: Model, which: Callable[[Mapping[Tier, object]], Tier]) -> str:
-    return live.snapshot.policy.endpoints[model.tiers[which(model.tiers)][0]].model
+def _pair(policy: Policy, model: Model) -> tuple[str, str]:
+    """The models of the smallest and of the highest tier."""
+    first = [model.tiers[tier][0] for tier in (min(model.tiers), model.highest)]
+    return policy.endpoints[first[0]].model, policy.endpoints[first[1]].model

@@ -33,6 +33,13 @@ def test_what_is_not_said_has_a_default() -> None:
     assert loaded(model("{cascade: {}}")).models["m"].grading.cascade == -1.5
 
 
+def test_a_model_of_its_own_may_judge() -> None:
+    text = model('{judge: "model:j"}')
+    for tiers in ("{large: free}", "{small: s, large: l}", "{large: [s, l]}"):
+        given = text.replace("models: {", f"models: {{j: {{tiers: {tiers}}}, ")
+        assert loaded(given).models["m"].grading.judge == "model:j"
+
+
 @pytest.mark.parametrize(
     ("baseline", "message"),
     [
@@ -45,6 +52,10 @@ def test_what_is_not_said_has_a_default() -> None:
         (model("{}", tiers="{large: l}"), "one tier is never graded"),
         (model("{judge: exakt}"), "is no judge"),
         (model('{judge: "model:n"}'), "model `n` is not defined"),
+        (
+            model('{judge: "model:j"}').replace("models: {", "models: {j: {tiers: {large: s}}, "),
+            "`j` is the small tier, which would judge itself",
+        ),
         (model("{judge: labels}"), "name it: `references"),
         (model('{judge: exact, references: "file:x"}'), "only judges labels and tests read"),
         (model('{judge: tests, references: "file:x"}'), "say `accept_code: true`"),

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from classifiers.difficulty.cascade import Answer, Ledger, Wanted, escalates, fits
+from classifiers.difficulty.cascade import Answer, Ledger, Wanted, escalates
+from classifiers.difficulty.schema import fits
 
 SCHEMA: Mapping[str, object] = {
     "type": "object",
@@ -53,6 +54,43 @@ def test_plain_answers(answer: Answer, reason: str) -> None:
 )  # fmt: skip
 def test_json_of_a_schema(text: str, reason: str) -> None:
     assert escalates(Answer(text), Wanted(schema=SCHEMA)) == reason
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Het spijt me, maar", "Przepraszam, ale nie mogę", "Jag kan inte hjälpa", "Λυπάμαι, αλλά",
+        "抱歉，我无法", "申し訳ありません", "죄송합니다", "Извините, но я не могу", "عذراً",
+        "Désolé, je ne peux pas", "Es tut mir leid", "Olen pahoillani", "Não posso ajudar",
+    ],
+)  # fmt: skip
+def test_refusals_in_other_languages(text: str) -> None:
+    assert escalates(Answer(text), Wanted()) == "refusal"
+
+
+@pytest.mark.parametrize(
+    "text", ["Ich kann Ihnen drei Wege zeigen", "En voici trois", "I canoe often", "Nu potrivit"]
+)
+def test_what_only_begins_like_one_is_none(text: str) -> None:
+    assert escalates(Answer(text), Wanted()) == ""
+
+
+def test_a_cut_that_was_asked_for_is_kept_and_its_form_not_judged() -> None:
+    """A larger model is cut at the same place: its answer cost more and was no better."""
+    wanted = Wanted(schema=SCHEMA)
+    assert escalates(Answer('{"na', finish="length"), wanted, asked=True) == ""
+    assert escalates(Answer('{"na', finish="length"), wanted) == "cut"
+    assert escalates(Answer("I cannot", finish="length"), wanted, asked=True) == "refusal"
+    assert escalates(Answer("", finish="length"), wanted, asked=True) == "empty"
+
+
+def test_tools_called_with_no_json_and_told_refusals_are_not_kept() -> None:
+    assert escalates(Answer("", "tool_calls", 1, broken=True), Wanted()) == "invalid_json"
+    assert escalates(Answer("", refused=True), Wanted()) == "refusal"
+
+
+def test_a_huge_answer_is_not_read_as_json() -> None:
+    assert escalates(Answer("[" + "1," * (1 << 20)), Wanted(schema=SCHEMA)) == ""
 
 
 def test_plain_json_must_be_an_object() -> None:

@@ -206,7 +206,6 @@ async def test_a_worker_that_begins_is_told_what_the_others_found(tmp_path: Path
     found = Audits({("two", 0.05): StandingAudit(0.05)})
     del world.said[1].broken[AuditsAsked]
     world.said[1].answers[AuditsAsked] = found
-    world.crew.slots[2].state = "starting"
     await world.crew._answer(world.crew.slots[2], Began())
     assert [one for one in world.said[2].heard if not isinstance(one, Beat)] == [found]
     assert world.crew.slots[2].state == "serving"

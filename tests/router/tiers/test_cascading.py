@@ -166,3 +166,45 @@ async def test_without_the_option_and_in_a_stream_nothing_is_looked_at(tmp_path:
 
     async with built(tmp_path / "streamed", streamed, files(grading=GRADING)) as world:
         assert (await ask(world, stream=True)).sent["x-domicile-tier"] == "small"
+
+
+def chosen(*choices: dict[str, object], spent: int | None = None) -> Reply:
+    """A whole answer of several choices."""
+    body: dict[str, object] = {
+        "choices": [{"index": index, **one} for index, one in enumerate(choices)]
+    }
+    if spent is not None:
+        body["usage"] = {"prompt_tokens": 9, "completion_tokens": spent}
+    return Reply(200, chunks=[json.dumps(body).encode()])
+
+
+def text(words: str, finish: str = "stop") -> dict[str, object]:
+    return {"message": {"role": "assistant", "content": words}, "finish_reason": finish}
+
+
+@pytest.mark.parametrize(
+    ("limit", "spent", "tier"),
+    [
+        ({"max_tokens": 5}, 5, "small"), ({"max_completion_tokens": 5}, 5, "small"),
+        ({"max_tokens": 5}, None, "small"), ({"max_tokens": 500}, 5, "large"), ({}, 5, "large"),
+    ],
+)  # fmt: skip
+async def test_a_cut_by_the_client_s_own_limit_is_what_it_asked_for(
+    tmp_path: Path, limit: dict[str, object], spent: int | None, tier: str
+) -> None:
+    """Large was asked too, was cut at the same place, and cost more for nothing."""
+
+    def script(host: str, number: int) -> Reply:
+        return chosen(text("Paris is a", "length"), spent=spent)
+
+    async with built(tmp_path, script, files(grading=GRADING)) as world:
+        assert (await ask(world, **limit)).sent["x-domicile-tier"] == tier
+
+
+async def test_every_choice_is_looked_at(tmp_path: Path) -> None:
+    def script(host: str, number: int) -> Reply:
+        return chosen(text("Paris."), text("I cannot say." if host == "par1" else "Paris."))
+
+    async with built(tmp_path, script, files(grading=GRADING)) as world:
+        assert (await ask(world, n=2)).sent["x-domicile-tier"] == "large"
+        assert world.router.live.metrics.value("domicile_cascade_total", ("two", "refusal")) == 1

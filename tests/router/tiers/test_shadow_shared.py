@@ -1,0 +1,112 @@
+"""What one worker of several judges, what a restart knows again, and a disk that takes nothing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from classifiers.difficulty.audit import Shadow, StandingAudit
+from router.tiers import grading
+from router.tiers.outcome_store import OutcomeStore, of_router
+from tests.cases.built import built, entries
+from tests.cases.graded import EASY, files
+from tests.router.tiers.test_shadow import CONSENT, GRADING, ask, eager, same, worse
+
+
+@pytest.fixture(autouse=True)
+def unhurried(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A busy machine is no reason for the large tier here."""
+    monkeypatch.setattr(grading, "DEADLINE", 60.0)
+    monkeypatch.setattr(grading, "HANGS", 60.0)
+
+
+class Sibling:
+    """The other workers: what they are told."""
+
+    logs = ("eu-1.w1", "eu-1.w2")
+
+    def __init__(self) -> None:
+        self.told: list[tuple[str, Shadow, float]] = []
+
+    async def judged(self, model: str, shadow: Shadow, at: float) -> None:
+        self.told.append((model, shadow, at))
+
+    record = page = judged
+
+
+BAD = Shadow("eu", "question", "latin", "small", 0.0, 1.0)
+
+
+async def test_what_one_worker_judges_all_count(tmp_path: Path) -> None:
+    """An alarm of one worker of two left half of the traffic with the small model."""
+    graded = files(grading=GRADING, tenants=CONSENT)
+    sibling = Sibling()
+    async with built(tmp_path, worse, graded) as world:
+        world.router.live.siblings = sibling  # type: ignore[assignment]
+        eager(world)
+        for number in range(40):
+            await ask(world, f"{number} {EASY}")
+    again = tmp_path / "again"
+    again.mkdir()
+    store = OutcomeStore(again / "outcomes" / "eu-1.w2.jsonl")
+    async with built(again, worse, graded) as world:
+        world.router.lane.restore(store)
+        world.router.lane.draw = lambda: 1.0
+        assert await ask(world) == "small"
+        for told in sibling.told:
+            await world.router.lane.heard(*told)
+        assert await ask(world) == "large"
+        assert not store.path.exists(), "it is kept by who judged it"
+        assert {group for _, _, group, _ in store.read_alarms()} >= {"tenant=eu"}
+    assert [one for one in entries(again) if one.kind == "drift"]
+
+
+async def test_a_worker_that_begins_knows_what_its_siblings_found(tmp_path: Path) -> None:
+    graded = files(grading=GRADING, tenants=CONSENT)
+    audit = StandingAudit(0.05)
+    for _ in range(40):
+        audit.observe(BAD, 1.0)
+    async with built(tmp_path, same, graded) as world:
+        assert await ask(world) == "small"
+        world.router.lane.graders.adopt({("two", 0.05): audit})
+        assert await ask(world) == "large"
+        assert any("two tenant=eu" in one for one in world.router.live.degraded())
+
+
+async def test_an_alarm_outlives_what_it_came_from_and_another_number_of_workers(
+    tmp_path: Path,
+) -> None:
+    """Outcomes of others had pushed it out of the files, or they were another process's."""
+    folder = tmp_path / "outcomes"
+    before = OutcomeStore(folder / "eu-1.jsonl")
+    before.keep_alarms([("two", 0.05, "tenant=eu", 5.0), ("gone", 0.05, "tenant=eu", 5.0)])
+    own = OutcomeStore(folder / "eu-1.w1.jsonl")
+    graded = files(grading=GRADING, tenants=CONSENT)
+    async with built(tmp_path, same, graded) as world:
+        others, gone = of_router(folder, "eu-1", ("eu-1.w1", "eu-1.w2"))
+        world.router.lane.restore(own, others, gone)
+        assert await ask(world) == "large"
+        assert not before.alarms.exists()
+        assert own.read_alarms() == (("two", 0.05, "tenant=eu", 5.0),)
+        assert any("two tenant=eu" in one for one in world.router.live.degraded())
+
+
+async def test_a_disk_that_is_full_keeps_no_alarm_from_being_raised(tmp_path: Path) -> None:
+    """What could not be written was not counted either: the audit was blind until there was room.
+    Clients never hear of it."""
+    place = tmp_path / "outcomes"
+    place.write_text("no folder")
+    store = OutcomeStore(place / "eu-1.jsonl")
+    async with built(tmp_path, worse, files(grading=GRADING, tenants=CONSENT)) as world:
+        world.router.lane.store = store
+        eager(world)
+        tiers = [await ask(world, f"{number} {EASY}") for number in range(40)]
+        assert (tiers[0], tiers[-1]) == ("small", "large")
+        live = world.router.live
+        assert live.metrics.value("domicile_outcomes_lost_total", ()) == 40
+        assert any(one.startswith("outcomes: not written") for one in live.degraded())
+        place.unlink()
+        await ask(world)
+        assert not any(one.startswith("outcomes:") for one in live.degraded())
+        assert store.read_alarms(), "what was not written in time is written now"
