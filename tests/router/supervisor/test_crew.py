@@ -11,7 +11,6 @@ from typing import cast
 
 import pytest
 
-from classifiers.difficulty.audit import Shadow, StandingAudit
 from router.app import Clocks
 from router.audit.entry import Entry
 from router.audit.errors import LogUnavailable
@@ -26,7 +25,6 @@ from router.supervisor import crew as crew_module
 from router.supervisor.channel import Channel, Gone
 from router.supervisor.crew import HOPELESS, LAST, SILENT, WAITED, Crew
 from router.supervisor.orders import (
-    Audits,
     AuditsAsked,
     Beat,
     Began,
@@ -35,7 +33,6 @@ from router.supervisor.orders import (
     Failed,
     Hurry,
     Install,
-    Judged,
     Orders,
     Prepare,
     Pulse,
@@ -186,29 +183,6 @@ async def test_a_worker_that_is_away_does_not_stop_a_reload(tmp_path: Path) -> N
     new = reloaded(world.base)
     await world.crew.reload(new)
     assert world.crew.snapshot is new
-
-
-async def test_what_one_worker_judged_all_others_count(tmp_path: Path) -> None:
-    """An alarm that one of them raised alone left the rest of the traffic with small."""
-    world = World.of(tmp_path, count=3)
-    await world.begin()
-    world.crew.slots[2].state = "starting"
-    message = Judged("two", Shadow("eu", "question", "latin", "small", 0.0, 1.0), 5.0)
-    world.said[1].broken[Judged] = Gone("ended")
-    assert await world.crew._answer(world.crew.slots[0], message) is None
-    judged = [[one for one in said.heard if isinstance(one, Judged)] for said in world.said]
-    assert judged == [[], [message], []]
-
-
-async def test_a_worker_that_begins_is_told_what_the_others_found(tmp_path: Path) -> None:
-    world = World.of(tmp_path, count=3)
-    await world.begin()
-    found = Audits({("two", 0.05): StandingAudit(0.05)})
-    del world.said[1].broken[AuditsAsked]
-    world.said[1].answers[AuditsAsked] = found
-    await world.crew._answer(world.crew.slots[2], Began())
-    assert [one for one in world.said[2].heard if not isinstance(one, Beat)] == [found]
-    assert world.crew.slots[2].state == "serving"
 
 
 async def test_one_that_began_with_the_old_snapshot_is_given_the_new(tmp_path: Path) -> None:

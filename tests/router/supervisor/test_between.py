@@ -1,0 +1,33 @@
+"""What workers tell each other by way of their supervisor, over scripted workers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from classifiers.difficulty.audit import Shadow, StandingAudit
+from router.supervisor.channel import Gone
+from router.supervisor.orders import Audits, AuditsAsked, Beat, Began, Judged
+from tests.router.supervisor.test_crew import World
+
+
+async def test_what_one_worker_judged_all_others_count(tmp_path: Path) -> None:
+    """An alarm that one of them raised alone left the rest of the traffic with small."""
+    world = World.of(tmp_path, count=3)
+    await world.begin()
+    world.crew.slots[2].state = "starting"
+    message = Judged("two", Shadow("eu", "question", "latin", "small", 0.0, 1.0), 5.0)
+    world.said[1].broken[Judged] = Gone("ended")
+    assert await world.crew._answer(world.crew.slots[0], message) is None
+    judged = [[one for one in said.heard if isinstance(one, Judged)] for said in world.said]
+    assert judged == [[], [message], []]
+
+
+async def test_a_worker_that_begins_is_told_what_the_others_found(tmp_path: Path) -> None:
+    world = World.of(tmp_path, count=3)
+    await world.begin()
+    found = Audits({("two", 0.05): StandingAudit(0.05)})
+    del world.said[1].broken[AuditsAsked]
+    world.said[1].answers[AuditsAsked] = found
+    await world.crew._answer(world.crew.slots[2], Began())
+    assert [one for one in world.said[2].heard if not isinstance(one, Beat)] == [found]
+    assert world.crew.slots[2].state == "serving"
