@@ -4,7 +4,7 @@ Each process writes there what it took itself, slot by slot, whole every time; w
 altogether is the sum. So a call that was lost, or carried out though nobody waited for it any more,
 is put right by the next one, and a Redis that comes back empty knows again what each process took
 as soon as that asks. All budgets of an endpoint share a hash tag, so a cluster keeps them on one
-node.
+node; and all requests that wait to take of them are one call, each granted or not by itself.
 
 When Redis is slow, gone or refuses, a process spends by itself no more than its stated share of
 each budget, and never so much that with what it last knew of the others the budget would be
@@ -14,8 +14,9 @@ passed. What the routers spend meanwhile comes on top of what others spent unsee
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
 from math import inf
 from typing import Final
 
@@ -38,26 +39,29 @@ FRESH: Final = 1.0
 PATIENT: Final = 1.0
 """Seconds for what is still to be said at the end."""
 
-# KEYS: budgets of one endpoint. ARGV: this process, the number of its call, slots of a budget,
-# then for each budget limit, seconds of a slot, amount, what requests under way hold here, how many
-# slots this process took of, and those: number, amount. The time is Redis's own. Gives {fits, now
-# in ms, then for each budget the slot that the amount is in, what requests under way hold at
-# others, how many slots others took of, and those}; {2} for a call that a later one has overtaken.
-# What is held counts for five minutes after it was told: a process may have ended in the middle.
+# KEYS: budgets of one endpoint. ARGV: this process, the number of its call, slots of a budget, how
+# many requests ask, then for each budget limit, seconds of a slot, what requests under way hold
+# here, the amount of each request, how many slots this process took of, and those: number, amount.
+# The time is Redis's own. Gives {1, now in ms, whether each request fits beside those before it,
+# then for each budget the slot that amounts are in, what requests under way hold at others, how
+# many slots others took of, and those}; {2} for a call that a later one has overtaken. What is held
+# counts for five minutes after it was told: a process may have ended in the middle.
 SCRIPT: Final = """
 local time = redis.call('TIME')
 local now = time[1] + time[2] / 1000000
 local me, call, slots = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
-local answer, at, fits, takes = {1, math.floor(now * 1000)}, 4, true, {}
+local asked, at, takes = tonumber(ARGV[4]), 5, {}
+local answer, told = {1, math.floor(now * 1000)}, {}
 for i = 1, #KEYS do
   local last = redis.call('HGET', KEYS[i], me)
   if last and tonumber(last) >= call then return {2} end
 end
 for i = 1, #KEYS do
-  local limit, width, amount = tonumber(ARGV[at]), tonumber(ARGV[at+1]), tonumber(ARGV[at+2])
+  local width = tonumber(ARGV[at+1])
+  local owns = at + 3 + asked
   local slot = math.floor(now / width)
   local mine, others, seen, alive, total, open = {}, {}, {}, {}, 0, 0
-  for j = at + 5, at + 3 + 2 * tonumber(ARGV[at+4]), 2 do
+  for j = owns + 1, owns + 2 * tonumber(ARGV[owns]), 2 do
     mine[me .. ':' .. ARGV[j]] = ARGV[j+1]
     if tonumber(ARGV[j]) + slots >= slot then total = total + tonumber(ARGV[j+1]) end
   end
@@ -95,28 +99,49 @@ for i = 1, #KEYS do
   for field, taken in pairs(mine) do redis.call('HSET', KEYS[i], field, taken) end
   redis.call('HSET', KEYS[i], me, ARGV[2])
   redis.call('EXPIRE', KEYS[i], math.ceil(width * (slots + 2)) + 1)
-  if amount > 0 then
-    if total + amount > limit then fits = false end
-  end
-  takes[#takes+1] = {KEYS[i], me .. ':' .. string.format('%d', slot), amount, tonumber(ARGV[at+3])}
-  answer[#answer+1], answer[#answer+2], answer[#answer+3] = slot, open, #others
+  takes[i] = {slot = slot, room = tonumber(ARGV[at]) - total, first = at + 3, granted = 0}
+  takes[i].open = tonumber(ARGV[at+2])
+  told[#told+1], told[#told+2], told[#told+3] = slot, open, #others
   for _, number in ipairs(others) do
-    answer[#answer+1] = tonumber(number)
-    answer[#answer+1] = seen[number]
+    told[#told+1] = tonumber(number)
+    told[#told+1] = seen[number]
   end
-  at = at + 5 + 2 * tonumber(ARGV[at+4])
+  at = owns + 1 + 2 * tonumber(ARGV[owns])
 end
-if not fits then answer[1] = 0 end
-for _, take in ipairs(takes) do
-  local open = take[4]
-  if fits and take[3] > 0 then
-    redis.call('HINCRBY', take[1], take[2], string.format('%d', take[3]))
-    open = open + take[3]
+for n = 0, asked - 1 do
+  local fits = 1
+  for _, take in ipairs(takes) do
+    local amount = tonumber(ARGV[take.first+n])
+    if amount > 0 and take.granted + amount > take.room then fits = 0 end
   end
-  redis.call('HSET', take[1], me .. '#open', string.format('%d@%d', open, math.floor(now)))
+  for _, take in ipairs(takes) do
+    take.granted = take.granted + fits * tonumber(ARGV[take.first+n])
+  end
+  answer[#answer+1] = fits
 end
+for i, take in ipairs(takes) do
+  if take.granted > 0 then
+    local field = me .. ':' .. string.format('%d', take.slot)
+    redis.call('HINCRBY', KEYS[i], field, string.format('%d', take.granted))
+  end
+  local open = string.format('%d@%d', take.open + take.granted, math.floor(now))
+  redis.call('HSET', KEYS[i], me .. '#open', open)
+end
+for _, one in ipairs(told) do answer[#answer+1] = one end
 return answer
 """
+
+
+@dataclass(slots=True)
+class _Asked:
+    """A request that asks for its claims, on budgets of one endpoint. `sent`: with a call, alone or
+    with others; `fits`: what Redis said, `None` where it said nothing; `taken`: what it took."""
+
+    claims: Sequence[Claim]
+    budgets: tuple[Budget, ...]
+    sent: bool = False
+    fits: bool | None = None
+    taken: tuple[Taken, ...] = ()
 
 
 class SharedSpending:
@@ -156,9 +181,10 @@ class SharedSpending:
         self._asked: dict[str, float] = {}
         self._calls = 0
         self._met = False
-        # One call at a time: what a process took is written whole. So a request waits for calls
-        # that are nobody's, too, and they may take no longer than its own.
-        self._turn = asyncio.Lock()
+        # One call at a time of an endpoint: what a process took is written whole. So a request
+        # waits for calls that are nobody's, too, and they may take no longer than its own.
+        self._turns = defaultdict[str, asyncio.Lock](asyncio.Lock)
+        self._waiting = defaultdict[tuple[Budget, ...], list[_Asked]](list)
         self._granting = Granting[tuple[Taken, ...]]()
         self._told: dict[str, set[Budget]] = {}
         self._telling: asyncio.Task[None] | None = None
@@ -188,23 +214,28 @@ class SharedSpending:
 
     async def take(self, claims: Sequence[Claim]) -> tuple[Taken, ...]:
         """See `Spending`."""
-        return await self._granting.ask(
-            self._take(claims), lambda taken: self.settle(taken, [0] * len(taken))
-        )
-
-    async def _take(self, claims: Sequence[Claim]) -> tuple[Taken, ...]:
         if any(one.amount > one.budget.limit for one in claims):
             raise Spent(inf)
-        amounts = [int(one.amount) for one in claims]
-        async with self._turn:
-            granted = await self._call([one.budget for one in claims], amounts)
-            if granted is None:
-                return self._alone(claims)
-            fits, slots = granted
-            if fits:
-                return self._local.book(claims, slots)
+        asked = _Asked(claims, tuple([one.budget for one in claims]))
+        self._waiting[asked.budgets].append(asked)
+        return await self._granting.ask(
+            self._take(asked), lambda taken: self.settle(taken, [0] * len(taken))
+        )
+
+    async def _take(self, asked: _Asked) -> tuple[Taken, ...]:
+        """Whose turn it is asks for all that wait with it, who find it done at theirs."""
+        async with self._turns[asked.budgets[0].endpoint]:
+            if not asked.sent:
+                together = self._waiting.pop(asked.budgets)
+                for one in together:
+                    one.sent = True
+                await self._call(asked.budgets, together)
+            if asked.fits is None:
+                return self._alone(asked.claims)
+        if asked.fits:
+            return asked.taken
         # As long as what is known now tells; at least a moment, for it was refused.
-        raise Spent(max(1.0, *(self._wait(one) for one in claims)))
+        raise Spent(max(1.0, *(self._wait(one) for one in asked.claims)))
 
     def _alone(self, claims: Sequence[Claim]) -> tuple[Taken, ...]:
         wait = max(self._wait(one) for one in claims)
@@ -250,45 +281,51 @@ class SharedSpending:
                 await self._sleep(self._breaker.pause)
                 continue
             endpoint, budgets = self._told.popitem()
-            async with self._turn:
-                told = await self._call(list(budgets), [0] * len(budgets))
-            if told is None:
+            async with self._turns[endpoint]:
+                told = await self._call(list(budgets))
+            if not told:
                 self._told.setdefault(endpoint, set()).update(budgets)
 
-    async def _call(
-        self, budgets: Sequence[Budget], amounts: Sequence[int]
-    ) -> tuple[bool, list[int]] | None:
-        """Whether it fits, and the slot of each budget; `None` when Redis can't be had."""
+    async def _call(self, budgets: Sequence[Budget], waiting: Sequence[_Asked] = ()) -> bool:
+        """Tell what was taken, and answer who waits; whether Redis could be had."""
         if not self._met:  # what was taken so far is numbered by a clock that may be another
-            await self._ask(budgets, [0] * len(budgets))
-        return await self._ask(budgets, amounts)
+            await self._ask(budgets, ())
+        return await self._ask(budgets, waiting)
 
-    async def _ask(
-        self, budgets: Sequence[Budget], amounts: Sequence[int]
-    ) -> tuple[bool, list[int]] | None:
+    async def _ask(self, budgets: Sequence[Budget], waiting: Sequence[_Asked]) -> bool:
         if self._breaker.is_open:
-            return None
+            return False
         self._calls += 1
-        arguments = [self._me, str(self._calls), str(SLOTS)]
-        for budget, amount in zip(budgets, amounts, strict=True):
+        era = self._local.era
+        arguments = [self._me, str(self._calls), str(SLOTS), str(len(waiting))]
+        for n, budget in enumerate(budgets):
             own = self._local.own(budget)
-            arguments += [str(budget.limit), repr(budget.width), str(amount)]
-            arguments += [str(self._local.open(budget)), str(len(own))]
-            arguments += [str(number) for pair in own.items() for number in pair]
+            arguments += [str(budget.limit), repr(budget.width), str(self._local.open(budget))]
+            arguments += [str(int(one.claims[n].amount)) for one in waiting]
+            arguments += [str(len(own)), *(str(number) for pair in own.items() for number in pair)]
         keys = [self._key(one) for one in budgets]
         try:
             async with asyncio.timeout(self._timeout):
                 found = await self._redis.eval(SCRIPT, len(keys), *keys, *arguments)
-            return self._heard(budgets, found)
+            fits, slots = self._heard(budgets, found, len(waiting))
         except Exception as error:  # noqa: BLE001 - whatever fails there, this process goes on alone
             self._breaker.trip(error)
-            return None
+            return False
+        if self._local.era != era:  # what was told is numbered by another clock
+            self._tell(budgets)
+        for one, fit in zip(waiting, fits, strict=True):
+            one.fits = fit
+            one.taken = self._local.book(one.claims, slots) if fit else ()
+        return True
 
-    def _heard(self, budgets: Sequence[Budget], found: object) -> tuple[bool, list[int]]:
+    def _heard(
+        self, budgets: Sequence[Budget], found: object, asked: int
+    ) -> tuple[list[bool], list[int]]:
+        """Whether each request fits, and the slot of each budget."""
         if not isinstance(found, list) or len(found) < 2:
             raise TypeError("the script gave no list of budgets")
         numbers = [int(one) for one in found]
-        fits, at, slots = numbers[0] == 1, 2, list[int]()
+        fits, at, slots = [one == 1 for one in numbers[2 : 2 + asked]], 2 + asked, list[int]()
         opens, others = list[int](), list[dict[int, int]]()
         for _ in budgets:
             count = numbers[at + 2]
@@ -297,10 +334,8 @@ class SharedSpending:
             opens.append(numbers[at + 1])
             others.append(dict(zip(pairs[::2], pairs[1::2], strict=True)))
             at += 3 + 2 * count
-        now, era = self._clock(), self._local.era
+        now = self._clock()
         self._local.by_clock(numbers[1] / 1000)
-        if self._local.era != era:
-            self._tell(budgets)
         self._met = True
         for budget, one, held in zip(budgets, others, opens, strict=True):
             self._others[budget.key] = one

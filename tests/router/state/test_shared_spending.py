@@ -172,7 +172,7 @@ async def test_a_call_that_a_later_one_has_overtaken_changes_nothing(redis: Redi
     one = spending(redis, me="one")
     await one.take([Claim(HOUR, 10)])
     await one.take([Claim(HOUR, 10)])
-    late = ["one", "1", str(SLOTS), "100", "60.0", "10", "0", "0"]
+    late = ["one", "1", str(SLOTS), "1", "100", "60.0", "0", "10", "0"]
     assert await redis.eval(SCRIPT, 1, KEY, *late) == [2]
     assert await taken_in(redis) == 20
 
