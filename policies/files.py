@@ -80,8 +80,8 @@ class RegionConfig(Strict):
 
 
 class LimitsConfig(Strict):
-    """A tenant's own limits, or an app's for each tenant. `dollars`: what its requests may cost, by
-    the prices of their endpoints."""
+    """A tenant's or a key's own limits, or an app's for each tenant. `dollars`: what its requests
+    may cost, by the prices of their endpoints."""
 
     requests: RateText | None = None
     tokens: RateText | None = None

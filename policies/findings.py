@@ -51,6 +51,7 @@ class Scene:
         now: seconds since the epoch.
         soon: seconds within which something that ends is warned about.
         stores: what the router writes to (`log`, `state`, …) → the region it lies in.
+        paying: tenants with a key that has a budget in dollars.
     """
 
     policy: Policy
@@ -58,6 +59,7 @@ class Scene:
     now: float
     soon: float = 30 * DAY
     stores: Mapping[str, str] = field(default_factory=dict)
+    paying: frozenset[str] = frozenset()
 
     @cached_property
     def footprints(self) -> Mapping[str, Footprint]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Final
 
 from policies import lint_reach, lint_rules
@@ -42,6 +42,7 @@ def lint(
     now: float,
     stores: Mapping[str, str] | None = None,
     soon: float = 30 * DAY,
+    paying: Collection[str] = (),
 ) -> tuple[Finding, ...]:
     """Every finding, errors first, then by place.
 
@@ -49,11 +50,12 @@ def lint(
         now: seconds since the epoch.
         stores: what the router writes to → the region it lies in.
         soon: seconds within which something that ends is warned about.
+        paying: tenants with a key that has a budget in dollars.
 
     Raises:
         PlaceError: a store's region is not in the catalog.
     """
-    scene = Scene(loaded.policy, loaded.catalog, now, soon, dict(stores or {}))
+    scene = Scene(loaded.policy, loaded.catalog, now, soon, dict(stores or {}), frozenset(paying))
     found = {finding for check in CHECKS for finding in check(scene)}
     return tuple(sorted(found, key=lambda f: (f.severity, f.mark or _NOWHERE, f.code, f.message)))
 

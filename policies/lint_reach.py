@@ -123,7 +123,7 @@ def unpriced(scene: Scene) -> Iterator[Finding]:
     named = {
         name
         for tenant in scene.policy.tenants.values()
-        if every or tenant.limits.dollars is not None
+        if every or tenant.limits.dollars is not None or tenant.name in scene.paying
         for model in scene.models(tenant)
         for names in model.tiers.values()
         for name in names

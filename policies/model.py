@@ -101,7 +101,8 @@ class Rate:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """A tenant's or an app's own limits; `None` is without limit. `dollars`: in millionths."""
+    """A tenant's, an app's or a key's own limits; `None` is without limit. `dollars`: in
+    millionths."""
 
     requests: Rate | None = None
     tokens: Rate | None = None

@@ -260,7 +260,7 @@ class Parts:
             carried = {n: frozenset(v) for n, v in config.attributes.items()}
             result[name] = App(
                 name, frozenset(config.trusted), carried, entry.mark, _priority(config.priority),
-                _limits(config.limits),
+                limits_from(config.limits),
             )  # fmt: skip
         return result
 
@@ -283,7 +283,7 @@ class Parts:
                 grant,
                 {n: frozenset(v) for n, v in config.attributes.items()},
                 None if config.models is None else frozenset(config.models),
-                _limits(config.limits),
+                limits_from(config.limits),
                 config.weight,
                 entry.mark,
                 config.shadow,
@@ -326,7 +326,8 @@ def _priority(written: str | None) -> Priority | None:
     return None if written is None else Priority.named(written)
 
 
-def _limits(config: LimitsConfig) -> Limits:
+def limits_from(config: LimitsConfig) -> Limits:
+    """Limits as they are written."""
     return Limits(
         Rate(*config.requests) if config.requests else None,
         Rate(*config.tokens) if config.tokens else None,

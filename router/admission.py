@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from router.inbound.idempotency import Once
 
 ELSEWHERE: Final = 1 << 31
-"""No limit of this process: the key's is counted where several processes do."""
+"""No limit here: the key's own is counted with its others, see `Quotas`."""
 _MAGIC: Final = (b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"\x78\x01", b"\x78\x9c", b"\x78\xda")
 """How gzip, zstd and zlib begin; nothing tells of brotli."""
 _MARKS: Final = (b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff")
@@ -73,7 +73,7 @@ class Concurrency:
 
 
 class Lease:
-    """One request's place, what it holds of its tenant's limits, and its place at a replica.
+    """One request's place, what it holds of limits, and its place at a replica.
 
     Closing it twice gives it back once. `tokens` are what it is expected to cost, 0 before that
     is known; `once` is what it holds of its idempotency key.

@@ -353,7 +353,7 @@ def _steps(live: Live, transport: Transport, clocks: Clocks) -> TwelveSteps:
         graders,
         ShadowLane(live, graders, clocks.random, Ids(clocks.wall, clocks.entropy)),
         live.concurrency,
-        Quotas(live.ledger, live.loop_time),
+        Quotas(live.ledger, live.loop_time, live.metrics),
         live.metrics,
         Ranking(Placing(balance, room), live.bursts),
         live.wall_time,

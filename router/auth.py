@@ -10,14 +10,15 @@ import hashlib
 import hmac
 import json
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Annotated, Final
 
 from pydantic import BeforeValidator, Field
 
-from policies.files import Urgency
-from policies.model import Priority
+from policies.files import LimitsConfig, Urgency
+from policies.model import NO_LIMITS, Limits, Priority
+from policies.parts import limits_from
 from regions.document import Document, validate
 from router.errors import RequestError
 from router.settings.config_types import Strict
@@ -42,7 +43,7 @@ class Principal:
     tenant: str
     app: str | None = None
     role: str = "application"
-    concurrency: int | None = None
+    limits: Limits = NO_LIMITS
     attributes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     view_from: str = ""
     priority: Priority | None = None
@@ -87,7 +88,7 @@ Values = Annotated[tuple[str, ...], BeforeValidator(_several)]
 
 
 class KeyLine(Strict):
-    """One key as written in `keys.yaml`."""
+    """One key as written in `keys.yaml`. `concurrency` is short for that of `limits`."""
 
     id: Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,64}$")]
     sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
@@ -96,6 +97,7 @@ class KeyLine(Strict):
     role: Annotated[str, Field(pattern=rf"^({'|'.join(ROLES)})$")] = "application"
     expires: Annotated[float, BeforeValidator(instant)] | None = None
     concurrency: Annotated[int, Field(ge=1)] | None = None
+    limits: LimitsConfig = LimitsConfig()
     attributes: Mapping[str, Values] = Field(default_factory=dict)
     view_from: str = ""
     priority: Urgency | None = None
@@ -171,9 +173,12 @@ def _line(key: StoredKey) -> str:
         told: list[object] = [holder.key, holder.region, holder.url]
     else:
         said = sorted((name, sorted(values)) for name, values in holder.attributes.items())
-        told = [holder.key, holder.tenant, holder.app, holder.role, holder.concurrency, said]
+        limits = holder.limits
+        told = [holder.key, holder.tenant, holder.app, holder.role, limits.concurrency, said]
         told += [holder.view_from] if holder.view_from else []
         told += [] if holder.priority is None else [f"priority {holder.priority.label}"]
+        rates = (limits.requests, "r"), (limits.tokens, "t"), (limits.dollars, "d")
+        told += [f"{name} {one.amount}/{one.seconds}" for one, name in rates if one is not None]
     return json.dumps([key.digest.hex(), key.expires, *told])
 
 
@@ -252,7 +257,9 @@ def _refuse_repeated(name: str, what: str, values: Iterable[str]) -> None:
 
 
 def _stored(name: str, line: KeyLine) -> StoredKey:
-    digest = bytes.fromhex(line.sha256)
+    digest, limits = bytes.fromhex(line.sha256), _limits(name, line)
+    if line.limits != LimitsConfig() and (line.tenant is None or line.role == "auditor"):
+        raise ValueError(f"{name}: key `{line.id}`: limits are for keys that send requests here")
     if line.tenant is None:
         if line.home_region is None or line.home_url is None:
             raise ValueError(f"{name}: key `{line.id}` needs a tenant, or home_region and home_url")
@@ -262,10 +269,19 @@ def _stored(name: str, line: KeyLine) -> StoredKey:
     attributes = dict(line.attributes)
     priority = None if line.priority is None else Priority.named(line.priority)
     holder = Principal(
-        line.id, line.tenant, line.app, line.role, line.concurrency, attributes, line.view_from,
-        priority,
+        line.id, line.tenant, line.app, line.role, limits, attributes, line.view_from, priority,
     )  # fmt: skip
     return StoredKey(digest, holder, line.expires)
+
+
+def _limits(name: str, line: KeyLine) -> Limits:
+    """As written in either place."""
+    limits = limits_from(line.limits)
+    if line.concurrency is None:
+        return limits
+    if limits.concurrency is not None:
+        raise ValueError(f"{name}: key `{line.id}`: `concurrency` stands beside `limits` and in it")
+    return replace(limits, concurrency=line.concurrency)
 
 
 def new_key(entropy: Callable[[int], bytes]) -> tuple[str, str]:

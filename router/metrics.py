@@ -67,6 +67,12 @@ ALL: Final = (
         ("priority",),
     ),
     Described(
+        "domicile_limited_total",
+        "counter",
+        "Requests refused by a limit of their tenant, app or key, by whose and which.",
+        ("whose", "limit"),
+    ),
+    Described(
         "domicile_burst_spent",
         "gauge",
         "What counts of an endpoint's burst budget now, in dollars or tokens.",

@@ -121,23 +121,19 @@ class TwelveSteps:
         return known
 
     async def admit(self, authenticated: Authenticated) -> Admitted:
-        """2. A place among the key's open requests, its tenant's limits, the body, one parse."""
-        arrival = authenticated.arrival
+        """2. A place among the key's open requests, the limits of it, its app and its tenant, the
+        body, one parse."""
+        arrival, policy = authenticated.arrival, authenticated.arrival.snapshot.policy
         principal = authenticated.principal
-        key, limit = principal.key, principal.concurrency
+        key, limits = principal.key, principal.limits
         # Limits are for what clients ask themselves, not for what we ask again, in their places.
         own = arrival.purpose is not Purpose.SHADOW
-        seats = self.quotas.own(principal.tenant, key, limit) if own else None
-        if own:
-            lease = self.concurrency.enter(key, limit if seats is None else ELSEWHERE)
-        else:
-            lease = self.concurrency.enter(f"{key}/again", ELSEWHERE)
+        held = limited(policy, principal) if own else ()
+        seats = None if own and limits.concurrency is None else ELSEWHERE
+        lease = self.concurrency.enter(key if own else f"{key}/again", seats)
         try:
-            policy, name = arrival.snapshot.policy, principal.app
-            tenant = policy.tenants.get(principal.tenant) if own else None
-            app = None if name is None else policy.apps.get(name)
-            if tenant is not None and (seats is not None or limited(tenant, app)):
-                lease.reservation = await self.quotas.enter(tenant, arrival.id, seats, app)
+            if held:
+                lease.reservation = await self.quotas.enter(held, arrival.id)
             if (coding := arrival.exchange.head.get(b"content-encoding")) is not None:
                 refuse_coded(coding)
             most = arrival.snapshot.config.router.limits.body
@@ -148,7 +144,7 @@ class TwelveSteps:
             asked = arrival.surface.read(body)
             call = examine(arrival.surface.name, body, asked.texts is not None)
             priority = priority_of(authenticated, body)
-            if lease.reservation is not None:
+            if lease.reservation is not None and lease.reservation.measured:
                 usage = estimate(raw, body, asked.output_tokens)
                 micro = dearest(policy, asked.model, usage) if lease.reservation.priced else 0
                 await lease.reservation.tokens(usage.input + usage.output, micro)

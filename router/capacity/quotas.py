@@ -1,5 +1,5 @@
-"""Limits of a tenant and of an app: requests, tokens, dollars and open requests, reserved before
-they are used, of both or of none.
+"""Limits of a tenant, of an app and of a key: requests, tokens, dollars and open requests, reserved
+before they are used, of all or of none.
 
 The estimate of a request's tokens and price is taken before it runs and corrected when its usage is
 known. A request that ends before anything was sent gives everything back.
@@ -11,14 +11,18 @@ import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from policies.model import App, Limits, Policy, Rate, Tenant
 from router import prices
 from router.config import Config
 from router.errors import RequestError
+from router.metrics import Metrics
 from router.state.ledger import Bucket, Full, Ledger, Level, Seats, Take
 from router.usage import Usage, prompt_bytes
+
+if TYPE_CHECKING:
+    from router.auth import Principal
 
 Holder = tuple[str, Limits]
 BYTES_PER_TOKEN: Final = 4
@@ -38,10 +42,11 @@ class Turns:
         clock: monotonic seconds.
     """
 
-    __slots__ = ("_clock", "_told")
+    __slots__ = ("_clock", "_most", "_told")
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
+        self._most = _KEPT
         self._told: dict[str, float] = {}
 
     def after(self, full: Full) -> float:
@@ -50,9 +55,10 @@ class Turns:
         if full.take is None:
             return full.retry_after
         now, bucket = self._clock(), full.take.bucket
-        if len(self._told) >= _KEPT:
+        if len(self._told) >= self._most:
             self._told = {key: at for key, at in self._told.items() if at > now}
-        each = min(full.take.amount, full.limit) * bucket.seconds / full.limit
+            self._most = max(_KEPT, 2 * len(self._told))
+        each = min(full.take.amount, bucket.limit) * bucket.seconds / bucket.limit
         last, after = self._told.get(bucket.key, now), now + full.retry_after
         if last > now:  # else whoever was told has come, and the limit counts that
             after = max(after, last + each)
@@ -65,46 +71,35 @@ class Quotas:
 
     Args:
         clock: monotonic seconds.
+        metrics: where refusals are counted.
     """
 
-    __slots__ = ("_ledger", "_turns")
+    __slots__ = ("_ledger", "_metrics", "_turns")
 
-    def __init__(self, ledger: Ledger, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        ledger: Ledger,
+        clock: Callable[[], float] = time.monotonic,
+        metrics: Metrics | None = None,
+    ) -> None:
         self._ledger = ledger
         self._turns = Turns(clock)
+        self._metrics = metrics or Metrics()
 
-    def own(self, tenant: str, key: str, limit: int | None) -> Seats | None:
-        """A key's own limit of open requests, where processes share the ledger; else the process
-        counts it, see `Concurrency`."""
-        if limit is None or not self._ledger.shared:
-            return None
-        return Seats("concurrency", f"{tenant}/key:{key}", limit)
-
-    async def enter(
-        self,
-        tenant: Tenant | None,
-        lease: str,
-        own: Seats | None = None,
-        app: App | None = None,
-    ) -> Reservation | None:
-        """Reserve one request and one seat; `None` where nothing is limited.
+    async def enter(self, held: Sequence[Holder], lease: str) -> Reservation:
+        """Reserve one request and one seat of each.
 
         Args:
-            own: the key's seats, reserved with the others.
-            app: whose limits count too.
+            held: see `holders`.
 
         Raises:
             RequestError: 429 with a computed `retry-after`.
         """
-        held = _holders(tenant, app)
-        if own is None and not held:
-            return None
         takes = _takes("requests", [(name, limits.requests, 1) for name, limits in held])
         seats = tuple([
             Seats("concurrency", f"{name}/open", limits.concurrency)
             for name, limits in held if limits.concurrency is not None
         ])  # fmt: skip
-        seats = seats if own is None else (*seats, own)
         takes, levels = await self.taken(takes, seats, lease)
         return Reservation(self, held, lease, takes, seats, levels)
 
@@ -119,6 +114,7 @@ class Quotas:
         try:
             levels = await self._ledger.take(takes, seats, lease)
         except Full as full:
+            self._metrics.count("domicile_limited_total", (_whose(full.of)[0], full.of.name))
             raise refused(full, self._turns.after(full)) from None
         if any(level.alone for level in levels):
             takes = tuple([replace(take, alone=True) for take in takes])
@@ -155,6 +151,11 @@ class Reservation:
         self._settled = False
         self.lease = lease
         self.levels = levels
+
+    @property
+    def measured(self) -> bool:
+        """Whether tokens or dollars are limited: what a request comes to."""
+        return any(limits.tokens or limits.dollars for _, limits in self._held)
 
     @property
     def priced(self) -> bool:
@@ -199,10 +200,10 @@ class Reservation:
 
     @property
     def headers(self) -> Mapping[str, str]:
-        """`x-ratelimit-…` headers, as OpenAI's API names them; of two limits of one kind the one
-        that has less left."""
+        """`x-ratelimit-…` headers, as OpenAI's API names them; of several limits of one kind
+        the one of which least is left."""
         shown: dict[str, str] = {}
-        for level in sorted(self.levels, key=_left, reverse=True):
+        for level in sorted(self.levels, key=lambda one: (-one.remaining, one.reset)):
             if level.name == "dollars":
                 continue
             shown[f"x-ratelimit-limit-{level.name}"] = str(level.limit)
@@ -213,34 +214,35 @@ class Reservation:
 
 def refused(full: Full, after: float) -> RequestError:
     """A used-up limit as the client's error; `after` so many seconds it is to come again."""
-    code = "concurrency_limit" if full.name == "concurrency" else "rate_limit"
+    name, limit, whose = full.of.name, full.of.limit, "{} `{}`".format(*_whose(full.of))
+    code = "concurrency_limit" if name == "concurrency" else "rate_limit"
     wait = max(1, math.ceil(after))
-    if full.name == "dollars":
-        told = f"the budget of {full.limit / _MICRO:g} dollars is spent; try again in {wait} s"
-        return RequestError("budget_spent", told, retry_after=after)
+    if name == "dollars":
+        told = f"the budget of {limit / _MICRO:g} dollars of {whose} is spent"
+        return RequestError("budget_spent", f"{told}; try again in {wait} s", retry_after=after)
     left, reset = 0, wait
     if full.level is not None:
         left, reset = full.level.remaining, max(1, math.ceil(full.level.reset))
     return RequestError(
         code,
-        f"the limit of {full.limit} {full.name} is used up; try again in {wait} s",
+        f"the limit of {limit} {name} of {whose} is used up; try again in {wait} s",
         retry_after=after,
         headers={
-            f"x-ratelimit-limit-{full.name}": str(full.limit),
-            f"x-ratelimit-remaining-{full.name}": str(left),
-            f"x-ratelimit-reset-{full.name}": f"{reset}s",
+            f"x-ratelimit-limit-{name}": str(limit),
+            f"x-ratelimit-remaining-{name}": str(left),
+            f"x-ratelimit-reset-{name}": f"{reset}s",
         },
     )
 
 
 def exactness(config: Config, workers: int) -> str:
-    """How exact the tenants' and keys' limits are, in words for the operator."""
+    """How exact limits are, in words for the operator."""
     if workers == 1:
         where = "this process" if config.state is None else "Redis, over all routers"
         return f"exact, counted in {where}"
     part = f"1/{workers} of each limit, one at least"
     if config.state is None:
-        return f"each of {workers} workers allows {part}: `state.redis` makes tenants' limits exact"
+        return f"each of {workers} workers allows {part}: `state.redis` makes limits exact"
     return (
         f"limits are exact, counted in Redis; of keys without a `concurrency` of their own each of "
         f"{workers} workers allows {part}"
@@ -265,21 +267,32 @@ def dearest(policy: Policy, model: str, usage: Usage) -> int:
     return 0 if cost is None else math.ceil(cost * _MICRO)
 
 
-def limited(tenant: Tenant, app: App | None = None) -> bool:
-    """Whether anything limits a tenant or its app; `Quotas.enter` gives `None` where nothing
-    does."""
-    return tenant.limits.any or (app is not None and app.limits.any)
+def limited(policy: Policy, key: Principal) -> tuple[Holder, ...]:
+    """Whose limits count for a key's requests, by the policy in force."""
+    app = None if key.app is None else policy.apps.get(key.app)
+    return holders(policy.tenants.get(key.tenant), app, key)
 
 
-def _holders(tenant: Tenant | None, app: App | None) -> tuple[Holder, ...]:
-    """Whose limits count, by the name they are counted under. An app's are of each tenant by
+def holders(
+    tenant: Tenant | None, app: App | None = None, key: Principal | None = None
+) -> tuple[Holder, ...]:
+    """Who limits anything, by the name it is counted under. An app's limits are of each tenant by
     itself: all that one request takes lies on one node of a cluster."""
     if tenant is None:
         return ()
-    found = [(tenant.name, tenant.limits)]
-    if app is not None:
+    found = [(tenant.name, tenant.limits)] if tenant.limits.any else []
+    if app is not None and app.limits.any:
         found.append((f"{tenant.name}/app:{app.name}", app.limits))
-    return tuple([one for one in found if one[1].any])
+    if key is not None and key.limits.any:
+        found.append((f"{tenant.name}/key:{key.key}", key.limits))
+    return tuple(found)
+
+
+def _whose(of: Bucket | Seats) -> tuple[str, str]:
+    """Whose limit it is: `tenant`, `app` or `key`, and its name. See `holders`."""
+    *above, own, _ = of.key.split("/")
+    kind, _, name = own.partition(":") if above else ("tenant", "", own)
+    return kind, name
 
 
 def _takes(name: str, wanted: Sequence[tuple[str, Rate | None, int]]) -> tuple[Take, ...]:
@@ -291,7 +304,3 @@ def _takes(name: str, wanted: Sequence[tuple[str, Rate | None, int]]) -> tuple[T
         )
         for holder, rate, amount in wanted if rate is not None
     ])  # fmt: skip
-
-
-def _left(level: Level) -> float:
-    return level.remaining / level.limit

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Final
 
 from pydantic import BaseModel
 
-from policies.findings import Finding, Severity
+from policies.findings import DAY, Finding, Severity
 from policies.lint import lint
 from policies.loader import Loaded
 from policies.loader import load as load_policy
@@ -30,6 +30,7 @@ from policies.obligations import RecordRetention
 from regions.document import Document, DocumentErrors, validate
 from regions.places import PlaceError
 from router.audit.errors import AuditError
+from router.auth import Principal
 from router.config import VARIABLE, Config, ConfigError
 from router.settings import bounded
 from router.settings.authorities import authorities, ending
@@ -125,12 +126,19 @@ def _judged(
     router = snapshot.config.router
     places = (router.region, *(peer.region for peer in router.peers))
     findings: list[Finding] = [*_immutable(snapshot.config), *_kept_locally(snapshot)]
-    problems = list(_tried(lambda: findings.extend(lint(loaded, now, stores(snapshot.config)))))
+    given = stores(snapshot.config), 30 * DAY, _paying(snapshot)
+    problems = list(_tried(lambda: findings.extend(lint(loaded, now, *given))))
     problems += _tried(lambda: findings.extend(proven.findings(loaded, places, now)))
     problems += _tried(lambda: findings.extend(ends(snapshot, snapshot.trust, base, now)))
     problems += _tried(lambda: findings.extend(_tested(loaded, snapshot.config, base)))
     problems += [str(one) for one in findings if one.severity is Severity.ERROR]
     return Checked(tuple(problems), settings, snapshot, tuple(findings))
+
+
+def _paying(snapshot: Snapshot) -> set[str]:
+    """7. Tenants with a key that has a budget in dollars, for lint."""
+    held = [one for one in snapshot.keys.holders if isinstance(one, Principal)]
+    return {one.tenant for one in held if one.limits.dollars is not None}
 
 
 def _immutable(config: Config) -> Iterator[Finding]:

@@ -10,7 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Final, Protocol
+
+ROUNDED: Final = 1e-6
+"""So much less than asked for is enough: whoever comes to the second as told finds the sum of
+fractions, not what it should come to."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +64,8 @@ class Level:
 
 
 class Full(Exception):
-    """A limit is used up. Nothing was taken from any of the limits asked for.
+    """A limit is used up: `of` those that are, the last to have room again. Nothing was taken from
+    any of the limits asked for.
 
     `retry_after` is in seconds, computed: when the amount will be there again. `take` is what a
     bucket had no room for, and `level` how that one stands.
@@ -68,15 +73,13 @@ class Full(Exception):
 
     def __init__(
         self,
-        name: str,
-        limit: int,
+        of: Bucket | Seats,
         retry_after: float,
         take: Take | None = None,
         level: Level | None = None,
     ) -> None:
-        super().__init__(name)
-        self.name = name
-        self.limit = limit
+        super().__init__(of.key)
+        self.of = of
         self.retry_after = retry_after
         self.take = take
         self.level = level
@@ -110,11 +113,6 @@ class Ledger(Protocol):
         ...
 
     @property
-    def shared(self) -> bool:
-        """Whether other processes count here too."""
-        ...
-
-    @property
     def degraded(self) -> str:
         """Why limits are not exact right now; empty when they are."""
         ...
@@ -132,4 +130,4 @@ def refilled(level: float, since: float, bucket: Bucket) -> float:
 def missing(level: float, take: Take) -> float:
     """Seconds until `take` fits; 0 when it does now."""
     needed = min(take.amount, take.bucket.limit)
-    return 0.0 if level >= needed else (needed - level) / take.bucket.rate
+    return 0.0 if level >= needed - ROUNDED else (needed - level) / take.bucket.rate

@@ -8,6 +8,8 @@ from router.state.ledger import Bucket, Full, Level, Seats, Take, missing, refil
 
 SWEEP = 4096
 """Buckets kept before those that are full again are dropped."""
+SEAT = 1.0
+"""Seconds to wait for a seat: nobody knows when one is left."""
 
 
 class MemoryLedger:
@@ -32,16 +34,20 @@ class MemoryLedger:
     def take_now(self, takes: Sequence[Take], seats: Sequence[Seats]) -> tuple[Level, ...]:
         """`take`, without awaiting. Raises Full."""
         now = self._clock()
-        for seat in seats:
-            if self._open.get(seat.key, 0) >= max(1, int(seat.limit * self._share)):
-                raise Full(seat.name, seat.limit, 1.0)
         scaled = [Take(self._scaled(take.bucket), take.amount) for take in takes]
         levels = [self._level(take.bucket, now) for take in scaled]
-        for take, level in zip(scaled, levels, strict=True):
-            wait = missing(level, take)
-            if wait > 0:
-                bucket = take.bucket
-                raise Full(bucket.name, bucket.limit, wait, take, told(bucket, level))
+        full = [
+            Full(take.bucket, wait, take, told(take.bucket, level))
+            for take, level in zip(scaled, levels, strict=True)
+            if (wait := missing(level, take)) > 0
+        ]
+        full += [
+            Full(seat, SEAT)
+            for seat in seats
+            if self._open.get(seat.key, 0) >= max(1, int(seat.limit * self._share))
+        ]
+        if full:
+            raise max(full, key=lambda one: one.retry_after)
         for take, level in zip(scaled, levels, strict=True):
             self._levels[take.bucket.key] = (level - take.amount, now, take.bucket)
         for seat in seats:
@@ -71,11 +77,6 @@ class MemoryLedger:
                 self._open.pop(seat.key, None)
 
     @property
-    def shared(self) -> bool:
-        """See `Ledger`."""
-        return False
-
-    @property
     def degraded(self) -> str:
         """See `Ledger`."""
         return ""
@@ -96,10 +97,11 @@ class MemoryLedger:
         return refilled(known[0], now - known[1], bucket)
 
     def _sweep(self, now: float) -> None:
-        """Keys come from policy, so they are few; those of removed tenants are dropped. As many as
-        are left are looked at again once there are twice as many."""
+        """Those that are full again say nothing; what was used beyond a limit is owed until then.
+        As many as are left are looked at again once there are twice as many."""
         if len(self._levels) > self._most:
-            self._levels = {k: v for k, v in self._levels.items() if now - v[1] < 86400}
+            owing = ((k, v) for k, v in self._levels.items() if self._level(v[2], now) < v[2].limit)
+            self._levels = dict(owing)
             self._most = max(SWEEP, 2 * len(self._levels))
 
 

@@ -31,12 +31,12 @@ connection it may have come after the one that gave it back."""
 # KEYS: buckets, then seats. ARGV: number of buckets, lease, lease seconds, then for each bucket
 # limit, seconds, amount; for each seat its limit. The time is Redis's own, so that processes
 # with different clocks agree; where another node's was ahead, a bucket refills from now on. Gives
-# {1, levels…} or {0, index, wait in ms}.
+# {1, levels…} or, of what has no room, the last to have some: {0, index, wait in ms}.
 SCRIPT: Final = """
 local time = redis.call('TIME')
 local now = time[1] + time[2] / 1000000
 local buckets = tonumber(ARGV[1])
-local levels = {}
+local levels, worst, wait = {}, 0, 0
 for i = 1, buckets do
   local limit, seconds, amount = tonumber(ARGV[1+i*3]), tonumber(ARGV[2+i*3]), tonumber(ARGV[3+i*3])
   local held = redis.call('HMGET', KEYS[i], 'l', 't')
@@ -46,18 +46,19 @@ for i = 1, buckets do
     level = math.min(limit, tonumber(held[1]) + since * limit / seconds)
   end
   local needed = math.min(amount, limit)
-  if level < needed then
+  if level < needed - 0.000001 then
     if tonumber(held[2]) > now then redis.call('HSET', KEYS[i], 't', now) end
-    return {0, i, math.ceil((needed - level) * seconds / limit * 1000)}
+    local after = math.ceil((needed - level) * seconds / limit * 1000)
+    if after > wait then worst, wait = i, after end
   end
   levels[i] = level - amount
 end
 for i = buckets + 1, #KEYS do
   redis.call('ZREMRANGEBYSCORE', KEYS[i], '-inf', now)
-  if redis.call('ZCARD', KEYS[i]) >= tonumber(ARGV[3 + buckets * 3 + i - buckets]) then
-    return {0, i, 1000}
-  end
+  local full = redis.call('ZCARD', KEYS[i]) >= tonumber(ARGV[3 + buckets * 3 + i - buckets])
+  if full and 1000 > wait then worst, wait = i, 1000 end
 end
+if worst > 0 then return {0, worst, wait} end
 local answer = {1}
 for i = 1, buckets do
   local limit, seconds = tonumber(ARGV[1+i*3]), tonumber(ARGV[2+i*3])
@@ -209,11 +210,6 @@ class SharedLedger:
             self._later(self._left(keys, lease))
 
     @property
-    def shared(self) -> bool:
-        """See `Ledger`."""
-        return True
-
-    @property
     def degraded(self) -> str:
         """See `Ledger`."""
         return self._breaker.reason
@@ -243,9 +239,8 @@ class SharedLedger:
         if index < len(takes):
             take, bucket = takes[index], takes[index].bucket
             level = min(take.amount, bucket.limit) - wait * bucket.rate
-            return Full(bucket.name, bucket.limit, wait, take, told(bucket, level))
-        seat = seats[index - len(takes)]
-        return Full(seat.name, seat.limit, wait)
+            return Full(bucket, wait, take, told(bucket, level))
+        return Full(seats[index - len(takes)], wait)
 
     def _mend(self) -> None:
         self._breaker.mend()

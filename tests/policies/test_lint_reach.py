@@ -88,6 +88,7 @@ def test_endpoints_without_a_price_where_dollars_are_limited() -> None:
     for limited in (
         "tenants: {t: {limits: {dollars: 20/d}}}",
         "apps: {a: {limits: {dollars: 2/h}}}",
+        "",  # of a key
     ):
         more = "models: {m1: {tiers: {large: [fra, iad]}}}\n" + limited
         if "tenants" not in limited:
@@ -96,7 +97,8 @@ def test_endpoints_without_a_price_where_dollars_are_limited() -> None:
             "region: self:iad1,", "region: self:iad1, price: {input: 1, output: 2},"
         )
         loaded = loading(priced + more)
-        found = list(unpriced(Scene(loaded.policy, loaded.catalog, NOW)))
+        paying = frozenset() if limited else frozenset({"t"})
+        found = list(unpriced(Scene(loaded.policy, loaded.catalog, NOW, paying=paying)))
         assert [(f.code, f.message.split("`")[1]) for f in found] == [("unpriced", "fra")]
 
 

@@ -6,6 +6,7 @@ import hashlib
 
 import pytest
 
+from policies.model import Limits, Rate
 from regions.document import DocumentErrors
 from router.auth import Home, KeyRing, Principal, authenticate, instant, load_keys, new_key
 from router.errors import RequestError
@@ -125,3 +126,59 @@ def test_a_ring_is_another_one_when_a_key_stands_for_something_else(extra: str) 
     assert ring(extra).digest != ring().digest
     other = f"version: 1\nkeys:\n  - {{id: crm-1, sha256: {DIGEST}, tenant: bank, app: crm}}\n"
     assert load_keys(other.encode(), "keys.yaml").digest != ring().digest
+
+
+def limited(**written: str) -> Limits:
+    said = "".join(f", {name}: {text}" for name, text in written.items())
+    holder = ask(ring(said), x_api_key=KEY)
+    assert isinstance(holder, Principal)
+    return holder.limits
+
+
+def test_a_keys_limits_are_written_as_an_apps() -> None:
+    every = "{requests: 60/min, tokens: 40k/min, concurrency: 4, dollars: 2.50/d}"
+    found = Limits(Rate(60, 60), Rate(40_000, 60), 4, Rate(2_500_000, 86400))
+    assert limited(limits=every) == found
+    assert limited(concurrency="4") == limited(limits="{concurrency: 4}") == Limits(concurrency=4)
+    assert limited(concurrency="4", limits="{requests: 1/s}") == Limits(Rate(1, 1), concurrency=4)
+    assert not limited(limits="{}").any
+
+
+@pytest.mark.parametrize(
+    ("limits", "words"),
+    [
+        ("{request: 60/min}", "request"),
+        ("{requests: 60}", "600/min"),
+        ("{requests: 0/min}", "1 or more"),
+        ("{requests: -1/min}", "600/min"),
+        ("{tokens: 400K/min}", "400k/min"),
+        ("{dollars: 20}", "2.50/d"),
+        ("{dollars: 20/min}", "2.50/d"),
+        ("{concurrency: 0}", "concurrency"),
+        ("{concurrency: none}", "concurrency"),
+        ("60/min", "limits"),
+        ("", "limits"),
+    ],
+)
+def test_a_mistyped_limit_is_refused_with_its_place(limits: str, words: str) -> None:
+    with pytest.raises(DocumentErrors, match=words) as caught:
+        ring(f", limits: {limits}")
+    assert "keys.yaml:3:" in str(caught.value)
+
+
+def test_limits_where_they_say_nothing_are_refused() -> None:
+    with pytest.raises(ValueError, match="key `crm-1`: `concurrency` stands beside `limits` and"):
+        ring(", concurrency: 2, limits: {concurrency: 3}")
+    with pytest.raises(ValueError, match="key `crm-1`: limits are for keys that send requests"):
+        ring(", role: auditor, limits: {requests: 1/s}")
+    home = (
+        f"version: 1\nkeys:\n  - {{id: k, sha256: {DIGEST}, limits: {{requests: 1/s}}, "
+        "home_region: 'aws:us-east-1', home_url: 'https://us.example.com'}\n"
+    )
+    with pytest.raises(ValueError, match="key `k`: limits are for keys that send requests here"):
+        load_keys(home.encode(), "keys.yaml")
+
+
+def test_every_limit_makes_another_ring() -> None:
+    said = ["requests: 5/s", "tokens: 5/s", "dollars: 5/h", "concurrency: 5", "requests: 5/min"]
+    assert len({ring(f", limits: {{{one}}}").digest for one in said} | {ring().digest}) == 6

@@ -9,10 +9,11 @@ from pathlib import Path
 import pytest
 
 from policies.model import Limits, Rate, Tenant
-from router.capacity.quotas import Quotas, estimate, exactness, refused
+from router.auth import Principal
+from router.capacity.quotas import Quotas, estimate, exactness, holders, refused
 from router.config import StateSection
 from router.errors import RequestError
-from router.state.ledger import Full
+from router.state.ledger import Bucket, Full
 from router.state.memory import MemoryLedger
 from tests.router.folders import sound
 from tests.router.scripted import Scripted, answer, failure, scripted
@@ -81,51 +82,41 @@ async def test_seats_come_back(tmp_path: Path) -> None:
     ledger = MemoryLedger(lambda: 0.0)
     quotas = Quotas(ledger)
     tenant = Tenant("t", limits=Limits(concurrency=1))
-    held = await quotas.enter(tenant, "a")
+    held = await quotas.enter(holders(tenant), "a")
     with pytest.raises(RequestError) as caught:
-        await quotas.enter(tenant, "b")
+        await quotas.enter(holders(tenant), "b")
     assert caught.value.code == "concurrency_limit"
-    assert held is not None
     held.close()
     held.close()
-    assert await quotas.enter(tenant, "b") is not None
+    await quotas.enter(holders(tenant), "b")
 
 
-async def test_a_tenant_without_limits_holds_nothing() -> None:
-    quotas = Quotas(MemoryLedger(lambda: 0.0))
-    assert await quotas.enter(Tenant("t"), "a") is None
-    assert await quotas.enter(None, "a") is None
+def test_a_tenant_without_limits_holds_nothing() -> None:
+    assert holders(Tenant("t")) == ()
+    assert holders(None) == ()
 
 
 def test_the_error_and_the_estimate() -> None:
-    error = refused(Full("tokens", 100, 12.3), 12.3)
+    error = refused(Full(Bucket("tokens", "t/tokens", 100, 60), 12.3), 12.3)
     assert (error.code, error.headers["x-ratelimit-reset-tokens"]) == ("rate_limit", "13s")
     expected = estimate(b"x" * 400, {}, 50)
     assert (expected.input, expected.output) == (100, 50)
 
 
-class Elsewhere(MemoryLedger):
-    """One that other processes count in too."""
-
-    @property
-    def shared(self) -> bool:
-        return True
-
-
 async def test_a_keys_own_limit_is_counted_where_everybody_counts() -> None:
-    assert Quotas(MemoryLedger(lambda: 0.0)).own("t", "k", 2) is None
-    ledger = Elsewhere(lambda: 0.0)
+    ledger = MemoryLedger(lambda: 0.0)
     one, other = Quotas(ledger), Quotas(ledger)
-    assert one.own("t", "k", None) is None
-    seats = one.own("t", "k", 2)
-    held = await one.enter(Tenant("t"), "a", seats)
-    assert await other.enter(Tenant("t"), "b", seats) is not None
+    own, others = (
+        holders(Tenant("t"), None, Principal(name, "t", limits=Limits(concurrency=2)))
+        for name in ("k", "other")
+    )
+    held = await one.enter(own, "a")
+    await other.enter(own, "b")
     with pytest.raises(RequestError, match="the limit of 2 concurrency"):
-        await one.enter(Tenant("t"), "c", seats)
-    assert await one.enter(Tenant("t"), "d", one.own("t", "other", 2)) is not None
-    assert held is not None
+        await one.enter(own, "c")
+    await one.enter(others, "d")
     held.close()
-    assert await other.enter(Tenant("t"), "c", seats) is not None
+    await other.enter(own, "c")
 
 
 @pytest.mark.parametrize(

@@ -41,6 +41,20 @@ def test_faults_in_every_file_are_said_at_once(tmp_path: Path) -> None:
     assert found.snapshot is None
 
 
+def test_a_keys_budget_is_worth_nothing_at_endpoints_without_a_price(tmp_path: Path) -> None:
+    box = write(tmp_path)
+
+    def unpriced(limits: str) -> int:
+        line = f"{{id: a, sha256: {'ab' * 32}, tenant: example{limits}}}"
+        (tmp_path / "keys.yaml").write_text(f"version: 1\nkeys: [{line}]\n")
+        found = check(box.config, {}, AT)
+        assert found.problems == ()
+        return sum(one.code == "unpriced" for one in found.findings)
+
+    assert unpriced("") == unpriced(", limits: {tokens: 5/s}") == 0
+    assert unpriced(", limits: {dollars: 5/d}") > 0
+
+
 @pytest.mark.parametrize("word", ["eu", "eu-only", "EuropeanUnion"])
 def test_a_word_for_the_eu_that_is_none_is_an_error_with_the_right_one(
     tmp_path: Path, word: str
