@@ -16,7 +16,7 @@ from regions.model import Endpoint
 from router.admission import Concurrency
 from router.attempts.hedging import Hedges
 from router.attempts.prefilling import Prefills
-from router.attempts.retrying import RetryBudget
+from router.attempts.retrying import Retries
 from router.audit.anchors.keeper import AnchorKeeper, Publish
 from router.audit.entry import Entry
 from router.audit.errors import AuditError
@@ -305,7 +305,7 @@ def _others(live: Live) -> Asgi:
 def _steps(live: Live, transport: Transport, clocks: Clocks) -> TwelveSteps:
     config = live.snapshot.config.router
     scribe = Scribe(config.id, config.region, live.log.openings)
-    budget, graders = RetryBudget(), graders_of(live)
+    budget, graders = Retries(), graders_of(live)
 
     async def record(plan: Plan, candidacy: Candidacy, number: int) -> object:
         return await live.log.record(scribe.attempt(plan, candidacy, number, live.stamp()))

@@ -27,7 +27,7 @@ from router.answers.outcomes import attempts_told, ended, failed, failed_attempt
 from router.attempts.asking import ask_of
 from router.attempts.hedging import Hedges, beside_of, race
 from router.attempts.prefilling import Prefills
-from router.attempts.retrying import RetryBudget, is_harmless
+from router.attempts.retrying import Retries, is_harmless
 from router.attempts.running import Run
 from router.attempts.sending import answered
 from router.attempts.silence import Patience, Silence
@@ -85,7 +85,7 @@ class Dispatcher:
     health: HealthBook
     inflight: InFlight
     vetoes: VetoBoard
-    budget: RetryBudget
+    budget: Retries
     roles: CredentialBoard
     silence: Silence
     hedges: Hedges
@@ -106,8 +106,8 @@ class Dispatcher:
             RequestError: none did; says why, with every attempt.
             DecideAgain: the decision lapsed.
         """
-        self.budget.earn()
         run, found = Run(committed, attempts), None
+        self.budget.earn(run.tenant)
         self._look(run)
         replica = self._usual(run)
         try:
@@ -211,7 +211,7 @@ class Dispatcher:
                 return None  # which ends no attempt that was made in time
             if other is None or not self.hedges.spend(run.plan, candidacy):
                 return None
-            if not self.budget.spend():
+            if not self.budget.spend(run.tenant):
                 return None
             return self.attempt(run, *other)
 
@@ -259,7 +259,7 @@ class Dispatcher:
             return True
         if last.fate is Fate.UNKNOWN and not self._safe_again(run):
             return False
-        return self.budget.spend()
+        return self.budget.spend(run.tenant)
 
     def may_begin(self, run: Run) -> bool:
         """1: whether there is time for an attempt, and one of those that a request may have."""

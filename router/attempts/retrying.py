@@ -8,6 +8,8 @@ from typing import Final
 from regions.model import Endpoint
 from router.types import Plan
 
+OWN: Final = 10.0
+"""Retries of a tenant's own: a few hundredths of its requests while a replica fails."""
 STATEFUL: Final = frozenset({"stored", "stored_object", "conversation", "background", "batch"})
 
 
@@ -42,4 +44,40 @@ class RetryBudget:
         if self._held < 1:
             return False
         self._held -= 1
+        return True
+
+
+class Retries:
+    """The retries of all tenants: each may make `OWN` whatever others did, and earns those anew by
+    its own requests; what is earned above that is anybody's.
+
+    A tenant whose requests fail wherever they go so takes no failover from others.
+
+    Args:
+        ratio: retries per request in the long run, of each and of all.
+        burst: what one tenant can make at once, when no other did.
+    """
+
+    __slots__ = ("_own", "_ratio", "_shared", "_top")
+
+    def __init__(self, ratio: float = 0.5, burst: float = 100.0) -> None:
+        self._ratio = ratio
+        self._shared = self._top = max(0.0, burst - OWN)
+        self._own: dict[str, float] = {}
+
+    def earn(self, tenant: str) -> None:
+        """A request of this tenant begins."""
+        held = self._own.get(tenant, OWN) + self._ratio
+        self._own[tenant] = min(OWN, held)
+        self._shared = min(self._top, self._shared + max(0.0, held - OWN))
+
+    def spend(self, tenant: str) -> bool:
+        """Take one retry; `False` when neither the tenant nor all have one left."""
+        held = self._own.get(tenant, OWN)
+        if held >= 1:
+            self._own[tenant] = held - 1
+            return True
+        if self._shared < 1:
+            return False
+        self._shared -= 1
         return True

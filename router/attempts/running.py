@@ -74,6 +74,11 @@ class Run:
         return self.short > 0 and (endpoint.context_tokens or 0) <= self.short
 
     @property
+    def tenant(self) -> str:
+        """Whose request it is."""
+        return self.plan.admitted.authenticated.principal.tenant
+
+    @property
     def tried(self) -> int:
         """Attempts that might have answered."""
         return sum(1 for one in self.attempts if one.result != PREFILLED)

@@ -103,7 +103,8 @@ class MemoryAnswers:
         clock: monotonic seconds.
         window: seconds that a key counts for, after its request.
         most: keys at a time.
-        size: bytes of answers at a time; beyond it the oldest answers go, and their keys are spent.
+        size: bytes of answers at a time; beyond it the oldest go of the owner that has most, and
+            their keys are spent: nobody's answers go for another's who has more.
     """
 
     def __init__(self, clock: Callable[[], float], window: float, most: int, size: int) -> None:
@@ -116,7 +117,8 @@ class MemoryAnswers:
         self._owned: Counter[str] = Counter()
         # In the order of their end, which is that in which they are forgotten; those with bytes.
         self._ended: OrderedDict[str, None] = OrderedDict()
-        self._whole: OrderedDict[str, int] = OrderedDict()
+        self._whole: dict[str, OrderedDict[str, int]] = {}
+        self._sizes: Counter[str] = Counter()
         self._kept = 0
 
     async def begin(
@@ -148,9 +150,14 @@ class MemoryAnswers:
         self._open.discard(key)
         self._ended[key] = None
         if answer is not None:
-            self._whole[key] = len(answer.body)
+            self._whole.setdefault(held.owner, OrderedDict())[key] = len(answer.body)
+            self._sizes[held.owner] += len(answer.body)
             self._kept += len(answer.body)
-        self._shrink()
+        while self._kept > self._size:
+            most = max(self._sizes, key=self._sizes.__getitem__)
+            oldest = next(iter(self._whole[most]))
+            self._drop(most, oldest)
+            self._held[oldest].spent, self._held[oldest].answer = True, None
 
     def release(self, key: str, token: str) -> None:
         """See `Answers`."""
@@ -158,12 +165,15 @@ class MemoryAnswers:
         if held is not None and held.token == token:
             self._forget(key)
 
-    def _shrink(self) -> None:
-        while self._kept > self._size:
-            key, size = self._whole.popitem(last=False)
-            self._kept -= size
-            held = self._held[key]
-            held.spent, held.answer = True, None
+    def _drop(self, owner: str, key: str) -> None:
+        """Count an answer's bytes no longer, if it has some."""
+        mine = self._whole.get(owner)
+        if mine is None or (size := mine.pop(key, None)) is None:
+            return
+        self._kept -= size
+        self._sizes[owner] -= size
+        if not mine:
+            del self._whole[owner], self._sizes[owner]
 
     def _sweep(self, now: float, key: str) -> None:
         """Forget whose time is over: this key, and those whose request ended."""
@@ -187,7 +197,7 @@ class MemoryAnswers:
             del self._owned[owner]
         self._open.discard(key)
         self._ended.pop(key, None)
-        self._kept -= self._whole.pop(key, 0)
+        self._drop(owner, key)
 
     async def close(self) -> None:
         """See `Answers`."""

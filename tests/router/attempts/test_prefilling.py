@@ -208,7 +208,7 @@ async def test_what_fails_in_both_steps_stays_inside_the_budget(tmp_path: Path) 
         fra1=lambda n: failure(500),
     ) as made:
         budget = made.router.pipeline._steps.dispatcher.budget  # type: ignore[attr-defined]
-        while budget.spend():
+        while budget.spend("de"):
             pass
         done = await ask(made)
         assert done.status == 502
@@ -220,10 +220,10 @@ async def test_a_half_that_fails_costs_no_answer_when_retries_are_spent(tmp_path
     wrong = lambda number: failure(500)  # noqa: E731
     async with world(tmp_path, pre1=wrong, pre2=wrong) as made:
         budget = made.router.pipeline._steps.dispatcher.budget  # type: ignore[attr-defined]
-        while budget.spend():
+        while budget.spend("de"):
             pass
         assert (await ask(made)).code == "ok"
-        assert not budget.spend()
+        assert not budget.spend("de")
     assert [name for name, _ in steps(tmp_path)] == ["pre", "fra"]
     sound(tmp_path)
 
@@ -240,7 +240,7 @@ async def test_what_is_refused_with_a_cache_is_the_clients_mistake_only_without_
 
     async with world(tmp_path, fra1=decode) as made:
         budget = made.router.pipeline._steps.dispatcher.budget  # type: ignore[attr-defined]
-        while budget.spend():
+        while budget.spend("de"):
             pass
         done = await ask(made)
         hosts = [said(one)[0][:3] for one in made.transport.sent]

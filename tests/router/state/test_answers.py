@@ -80,6 +80,24 @@ async def test_old_answers_lose_their_bytes_and_not_their_keys() -> None:
     assert await one.begin("c", "d", "t", 5) == made(b"x" * 45)
 
 
+async def test_whoever_keeps_most_loses_answers_first() -> None:
+    one = store(Clock(), most=1000, size=100)
+    await one.begin("mine", "d", "t", 5, "clinic")
+    one.keep("mine", "t", made(b"x" * 45))
+    for number in range(50):
+        await one.begin(str(number), "d", "t", 5, "hog")
+        one.keep(str(number), "t", made(b"y" * 30))
+        assert one._kept == sum(one._sizes.values()) <= 100
+    assert await one.begin("mine", "d", "t", 5, "clinic") == made(b"x" * 45)
+    assert await one.begin("49", "d", "t", 5, "hog") == made(b"y" * 30)
+    with pytest.raises(Spent):
+        await one.begin("47", "d", "t", 5, "hog")
+    # An answer without a byte counts for nothing, and goes with its key.
+    await one.begin("empty", "d", "t", 5, "late")
+    one.keep("empty", "t", made(b""))
+    assert one._kept == 75
+
+
 async def test_too_many_keys_are_refused_until_some_end() -> None:
     clock = Clock()
     one = store(clock, most=2)
