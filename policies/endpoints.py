@@ -61,6 +61,11 @@ def endpoint_from(name: str, config: EndpointConfig, path: Path, atlas: Atlas) -
     provider = config.provider or ("self" if own else _PROVIDERS.get(config.kind, config.kind))
     if config.operate is not None:
         _check_operate(config.operate, path)
+    if config.cache is not None and not own:
+        message = (
+            "`cache` is of servers of your own; a vendor's caches are told apart by credential"
+        )
+        raise Refused((*path, "cache"), message)
     return Endpoint(
         name=name,
         kind=config.kind,
@@ -173,8 +178,9 @@ def _of_fleet(config: EndpointConfig, path: Path) -> dict[str, str]:
     if config.prefill is not None:
         found["prefill"] = config.prefill.endpoint
         found["prefill_least"] = str(config.prefill.least)
-    if config.pool is not None:
-        found["pool"] = config.pool
+    for key, said in (("pool", config.pool), ("cache", config.cache)):
+        if said is not None:
+            found[key] = said
     if config.hedge is not None:
         found["hedge_after"] = str(config.hedge.after)
         found["hedge_at_most"] = str(config.hedge.at_most)

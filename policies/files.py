@@ -254,7 +254,8 @@ class EndpointConfig(BaseModel):
     """One callable deployment. Settings of its kind stand beside these keys.
 
     `ca`: a PEM file of the only authorities that its TLS trusts. `client_cert` and `client_key`:
-    PEM files of a certificate to show it, and of its key.
+    PEM files of a certificate to show it, and of its key. `cache`: whose prompts' beginnings its
+    engines may keep in one cache: those of all, or each tenant's alone.
     """
 
     model_config = ConfigDict(extra="allow", frozen=True)
@@ -285,6 +286,7 @@ class EndpointConfig(BaseModel):
     ca: FileReference | None = None
     client_cert: FileReference | None = None
     client_key: FileReference | None = None
+    cache: Literal["shared", "tenant"] | None = None
 
 
 class AttributeConfig(Strict):

@@ -25,6 +25,7 @@ CHECKS: Final[tuple[Check, ...]] = (
     lint_reach.open_ended,
     lint_reach.endpoints_nobody_uses,
     lint_reach.unpriced,
+    lint_reach.caches_shared,
     lint_reach.halves_apart,
     lint_reach.rules_nobody_serves,
     lint_reach.boundaries_nobody_serves,

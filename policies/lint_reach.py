@@ -135,6 +135,26 @@ def unpriced(scene: Scene) -> Iterator[Finding]:
             yield Finding(Severity.WARNING, "unpriced", message)
 
 
+def caches_shared(scene: Scene) -> Iterator[Finding]:
+    """Engines in whose cache prompts of several tenants meet, where nobody said that they may."""
+    users: dict[str, list[str]] = {}
+    for name, tenant in scene.policy.tenants.items():
+        for used in {e for model in scene.models(tenant) for e in scene.served(name, model)}:
+            users.setdefault(used, []).append(name)
+    for name, tenants in sorted(users.items()):
+        endpoint = scene.policy.endpoints[name]
+        for one in (endpoint, endpoint.prefill):
+            if one is None or one.kind != "vllm" or len(tenants) < 2 or "cache" in one.settings:
+                continue
+            message = (
+                f"endpoint `{one.name}`: prompts of {len(tenants)} tenants (`{tenants[0]}`, "
+                f"`{tenants[1]}`, …) meet in one prefix cache, so each can find out by the time to "
+                "the first token how others' prompts begin; write `cache: tenant`, or `cache: "
+                "shared` if they may"
+            )
+            yield Finding(Severity.WARNING, "cache_shared", message)
+
+
 def halves_apart(scene: Scene) -> Iterator[Finding]:
     """Endpoints whose prompts are computed in another place than their answers."""
     for name, endpoint in scene.policy.endpoints.items():

@@ -232,3 +232,8 @@ class Endpoint:
     self_operated: bool = False
     prefill: Endpoint | None = None
     burst: Burst | None = None
+
+    @property
+    def cache_apart(self) -> bool:
+        """Whether its engines are told to keep each tenant's prompts in a cache of their own."""
+        return self.settings.get("cache") == "tenant"

@@ -131,6 +131,12 @@ class KeyRing:
         """Everyone who holds a key."""
         return tuple(key.holder for key in self._keys.values())
 
+    def digests_of(self, tenant: str) -> tuple[bytes, ...]:
+        """The digests of a tenant's keys, in order: known to who reads the keys file, and to the
+        tenant itself."""
+        found = (k.digest for k in self._keys.values() if getattr(k.holder, "tenant", "") == tenant)
+        return tuple(sorted(found))
+
     def held(self, id_: str, now: float, tenant: str | None = None) -> Principal | Home:
         """Who holds the key with this id: for what no client sends again.
 

@@ -74,7 +74,11 @@ class Limits(Strict):
 
 
 class RouterSection(Strict):
-    """Who this router is and where it runs."""
+    """Who this router is and where it runs.
+
+    `cache_key`: the secret behind tenants' cache salts, the same in all routers of a fleet; without
+    it each tenant's own API keys stand for it.
+    """
 
     id: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]{0,62}$")]
     region: str
@@ -84,6 +88,7 @@ class RouterSection(Strict):
     peers: tuple[Peer, ...] = ()
     limits: Limits = Limits()
     priorities: PrioritiesSection | None = None
+    cache_key: Secret | None = None
 
 
 class KeysSection(Strict):

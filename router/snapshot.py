@@ -16,6 +16,7 @@ from router.audit.log import AuditLog
 from router.auth import KeyRing
 from router.config import Config
 from router.providers.base import Provider, Target
+from router.salts import Salts
 from router.tiers.difficulty import Rated
 from router.transport.messages import Tls
 
@@ -26,13 +27,15 @@ class Snapshot:
 
     Attributes:
         digest: SHA-256, hex, of `content`.
-        content: what `audit replay` needs to decide again: files, catalog digest, router.
+        content: what `audit replay` needs to decide again: files, catalog digest, router; and what
+            TLS trusts and shows, by fingerprints.
         providers: the provider of each endpoint kind in use, imported before ready.
         targets: endpoint name → replica key → where it is and with which credential.
         loaded_at: seconds since the epoch.
         accepted: profiles with the source region, of which the baseline accepts drift.
         drifted: endpoint name → where it was found to run beyond what the catalog says.
         difficulty: model name → what it is graded by; a model that isn't graded has none.
+        salts: what keeps tenants' caches apart in engines that they share; not in the digest.
         trust: endpoint name → what differs from the usual in its TLS, where something does.
         attached: SHA-256, hex → the larger parts that `content` names by digest (the catalog's
             files), stored beside it.
@@ -52,6 +55,7 @@ class Snapshot:
     attached: Mapping[str, bytes] = field(default_factory=dict, repr=False)
     difficulty: Mapping[str, Rated] = field(default_factory=dict)
     trust: Mapping[str, Tls] = field(default_factory=dict)
+    salts: Salts = field(default_factory=Salts)
 
     async def keep(self, log: AuditLog) -> None:
         """Store content and attachments beside the log, before a decision names them.

@@ -8,6 +8,7 @@ from router.attempts.running import Run
 from router.audit.log import Committed
 from router.frozen import maker
 from router.providers.base import Ask
+from router.salts import FIELD
 from router.transport.messages import Timeouts
 from router.types import Candidacy, Plan
 
@@ -30,6 +31,9 @@ def ask_of(committed: Committed[Plan]) -> Ask:
         int(arrival.at),
         checked=True,
         priority=admitted.priority,
+        salt=arrival.snapshot.salts.of(
+            admitted.authenticated.principal.tenant, plan.body.get(FIELD)
+        ),
     )
 
 

@@ -12,6 +12,7 @@ from router.capacity.pools import Pools
 from router.errors import RequestError
 from router.inbound.exchange import while_connected
 from router.pipeline import Refused
+from router.salts import FIELD
 from router.selection import PreferConflict
 from router.types import Admitted, Filtered, Ranked, make_ranked
 from router.waiting import NoRoom
@@ -134,4 +135,15 @@ def trail_of(filtered: Filtered) -> Trail | None:
     if not session and view.characters < BLOCK:
         return None  # no cache holds so little: load alone decides
     parts = ((part.role, part.text) for part in view.parts)
-    return trail(parts, admitted.asked.model.encode(), session[:_LONGEST_NAME])
+    return trail(parts, _kept_under(filtered), session[:_LONGEST_NAME])
+
+
+def _kept_under(filtered: Filtered) -> bytes:
+    """What engines share no caches across: the model, and the tenant where any keeps it apart (one
+    that doesn't then is sent fewer beginnings that it has, and none that it hasn't)."""
+    admitted = filtered.graded.decided.classified.admitted
+    model = admitted.asked.model.encode()
+    if not any(one.endpoint.cache_apart for one in filtered.eligible):
+        return model
+    tenant = admitted.authenticated.principal.tenant
+    return model + b"\0" + admitted.snapshot.salts.of(tenant, admitted.body.get(FIELD)).encode()

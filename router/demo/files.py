@@ -48,11 +48,11 @@ models:
   assistant: {{tiers: {{large: [fra-llama, par-llama, sonnet-eu, iad-llama, sonnet-us]}}}}
 endpoints:
   fra-llama: {{kind: vllm, region: self:fra1, url: "{fra}", model: llama,
-              operate: [DE], retain: nothing}}
+              operate: [DE], retain: nothing, cache: tenant}}
   par-llama: {{kind: vllm, region: self:par1, url: "{par}", model: llama,
-              operate: [FR], retain: nothing}}
+              operate: [FR], retain: nothing, cache: tenant}}
   iad-llama: {{kind: vllm, region: self:iad1, url: "{iad}", model: llama,
-              operate: [US], retain: nothing}}
+              operate: [US], retain: nothing, cache: tenant}}
   sonnet-eu: {{kind: bedrock, source: eu-central-1, model: {sonnet_eu}, url: "{bedrock}",
               credentials: "file:aws.json", retention_mode: none}}
   sonnet-us: {{kind: bedrock, source: us-east-1, model: {sonnet_us}, url: "{bedrock}",

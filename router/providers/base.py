@@ -38,6 +38,7 @@ class Ask:
         created: seconds since the epoch, for answers that are built here.
         priority: its class, where the router has classes.
         transfer: what moves the cache of its prompt between two servers; ours, never a client's.
+        salt: what keeps its prompt's cache from other tenants; `None` of what no tenant asks.
         checked: whether `raw` is known to hold no object with one key twice.
     """
 
@@ -52,6 +53,7 @@ class Ask:
     checked: bool = False
     priority: Priority | None = None
     transfer: Mapping[str, object] | None = None
+    salt: str | None = None
 
     @property
     def wants_usage(self) -> bool:

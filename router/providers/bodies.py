@@ -14,6 +14,7 @@ from functools import lru_cache
 import orjson
 
 from router.errors import RequestError
+from router.salts import FIELD
 
 # Members before `model`, as long as their values are scalars: quotes and braces are balanced by
 # construction, so what is found is the top-level member.
@@ -157,6 +158,27 @@ def with_priority(raw: bytes, parsed: Mapping[str, object], number: int) -> byte
     document = orjson.loads(raw)
     del document["priority"]
     return anew({"priority": number, **document} if number else document)
+
+
+def with_salt(raw: bytes, parsed: Mapping[str, object], salt: str | None) -> bytes:
+    """`raw` with `cache_salt` being this; `parsed` has the same `cache_salt`, which never passes.
+
+    Raises:
+        RequestError: `invalid_request`, the client's own is no text, or an empty one. What engines
+            make of that differs, and one that took it for none would share its cache.
+    """
+    said = parsed.get(FIELD)
+    if said is not None and (not isinstance(said, str) or not said):
+        message = f"`{FIELD}` must be a text that is not empty, or left out"
+        raise RequestError("invalid_request", message, param=FIELD)
+    brace = _OPEN.match(raw)
+    if FIELD not in parsed and brace is not None:
+        if salt is None:
+            return raw
+        return raw[: brace.end()] + b'"cache_salt":%b,' % orjson.dumps(salt) + raw[brace.end() :]
+    document = orjson.loads(raw)
+    document.pop(FIELD, None)
+    return anew(document if salt is None else {FIELD: salt, **document})
 
 
 def with_transfer(raw: bytes, transfer: Mapping[str, object]) -> bytes:

@@ -23,10 +23,12 @@ from router.providers.bodies import (
     refuse_duplicates,
     splice_model,
     with_priority,
+    with_salt,
     with_usage_in_stream,
 )
 from router.providers.failures import bad_answer, call_id, openai_failure
 from router.providers.streams import JsonDecoder
+from router.salts import FIELD
 from router.transport.messages import (
     Headers,
     Origin,
@@ -88,6 +90,8 @@ class OpenAiCompatible:
         if ask.priority is not None and endpoint.self_operated:
             number = NUMBERS[ask.priority] if endpoint.settings.get("scheduling") else 0
             body = with_priority(body, ask.body, number)
+        if endpoint.cache_apart or FIELD in ask.body:
+            body = with_salt(body, ask.body, ask.salt)
         if ask.stream and self._adds_usage(ask, endpoint):
             body = with_usage_in_stream(body, ask.body)
         origin, path = _where(target.url, target.tls, ask.surface)

@@ -41,6 +41,7 @@ from router.providers.registry import PROVIDERS
 from router.providers.registry import load as load_provider
 from router.settings.authorities import place_of, tls_of
 from router.settings.credentials import credential
+from router.settings.salting import salts_of
 from router.settings.secrets import resolve
 from router.snapshot import Snapshot
 from router.storage.kms import kms_authority
@@ -92,6 +93,7 @@ def load_snapshot(path: Path, environment: Mapping[str, str], now: float) -> Sna
         attached={data: facts},
         difficulty=difficulty,
         trust=trust,
+        salts=salts_of(config, keys, environment, base),
     )
 
 

@@ -308,7 +308,8 @@ class Replica:
     def _job(self, made: Generation) -> Job:
         self._jobs += 1
         size = self.spec.engine.block_size
-        hashes = block_hashes(text.tokenize(made.call.prompt), size, made.call.model.encode())
+        salt = f"{made.call.model}\0{made.call.salt}".encode()
+        hashes = block_hashes(text.tokenize(made.call.prompt), size, salt)
         return Job(f"{made.id}-{self._jobs}", made.prompt_tokens, made.tokens, hashes)
 
 

@@ -56,6 +56,7 @@ class Call:
     exact: bool
     tools: tuple[Tool, ...]
     forced: tuple[str, ...]
+    salt: str = ""
 
     @property
     def called(self) -> tuple[str, ...]:
@@ -116,7 +117,17 @@ def parse(body: bytes, *, chat: bool, served: Sequence[str]) -> Call:
         exact=found.get("ignore_eos") is True,
         tools=tools,
         forced=_forced(found.get("tool_choice"), tools),
+        salt=_salt(found.get("cache_salt")),
     )  # fmt: skip
+
+
+def _salt(said: object) -> str:
+    """What keeps this prompt's blocks from others', as vLLM takes it."""
+    if said is None:
+        return ""
+    if not isinstance(said, str) or not said or len(said) > 128 or set(said) & set("@/\\\0"):
+        raise ApiError(400, "`cache_salt` can't be taken", "BadRequestError", "cache_salt")
+    return said
 
 
 def document(body: bytes) -> JsonMap:

@@ -41,6 +41,20 @@ def test_everything_an_endpoint_says() -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "apart"),
+    [
+        ("kind: vllm", False),
+        ("kind: vllm, cache: tenant", True),
+        ("kind: vllm, cache: shared", False),
+        ("kind: openai", False),
+        ("kind: openai, cache: tenant", True),
+    ],
+)
+def test_whose_prompts_are_kept_in_one_cache(text: str, apart: bool) -> None:
+    assert loaded(one(f"{text}, model: m, region: self:fra1")).endpoints["e"].cache_apart is apart
+
+
+@pytest.mark.parametrize(
     ("text", "message"),
     [
         ("kind: vlm, model: m", "did you mean `vllm`?"),
@@ -53,6 +67,9 @@ def test_everything_an_endpoint_says() -> None:
         ("kind: bedrock, model: m, source: eu-west-1, guardrail: [x]", "is text"),
         ("kind: vllm, model: m, region: self:fra1, operate: [UK]", "`UK` is not an ISO"),
         ("kind: vllm, region: self:fra1", "is missing"),
+        ("kind: vllm, model: m, region: self:fra1, cache: none", "'shared' or 'tenant'"),
+        ("kind: bedrock, model: m, source: eu-west-1, cache: tenant", "of servers of your own"),
+        ("kind: openai, model: m, url: https://a.example, cache: shared", "of servers of your"),
         ("kind: vllm, model: m, region: self:fra1, context: many", "integer"),
         ("kind: vllm, model: m, region: self:fra1, price: {input: 1e308}", "1000000"),
     ],

@@ -3,6 +3,7 @@
 from policies.findings import Scene, Severity
 from policies.lint_reach import (
     boundaries_nobody_serves,
+    caches_shared,
     endpoints_nobody_uses,
     left_out_by_preference,
     models_without_places,
@@ -186,3 +187,19 @@ def test_unknown_facts_are_counted() -> None:
 def test_stores_lie_where_everything_may_be_retained() -> None:
     found = list(stores(scene(pool("fra"), log="aws:us-east-1", state="aws:eu-west-1")))
     assert [f.message.split("`")[1] for f in found] == ["log"]
+
+
+def test_a_cache_in_which_tenants_meet_is_said_to_be_shared() -> None:
+    one, both = "t: {grant: {process: EU}}", "u: {grant: {process: DE}}, "
+    halved = "{kind: vllm, model: m, region: self:fra1, operate: DE, retain: nothing"
+    more = (
+        f"  pre: {halved}}}\n  split: {halved}, prefill: {{endpoint: pre}}}}\n"
+        f"  told: {halved}, cache: shared}}\n  apart: {halved}, cache: tenant}}\n"
+        "models: {m1: {tiers: {large: [fra, zrh, wild, split, told, apart]}}}\n"
+    )
+    alone, together = (f"{more}tenants: {{{who}{one}}}\n" for who in ("", both))
+    assert not list(caches_shared(scene(alone)))
+    found = list(caches_shared(scene(together)))
+    assert [f.message.split("`")[1] for f in found] == ["fra", "split", "pre"]
+    assert {(f.code, f.severity) for f in found} == {("cache_shared", Severity.WARNING)}
+    assert all("`cache: tenant`" in f.message for f in found)

@@ -185,3 +185,35 @@ async def test_the_end_waits_for_what_is_on_its_way_to_other_processes(tmp_path:
         world.router.live.ledger = Ledger(world.router.live.loop_time)
         world.router.idempotency.store = Answers()
     assert sorted(ended) == ["keys", "seats"]
+
+
+@pytest.mark.parametrize("settings", [{"cache": "tenant"}, {}])
+async def test_what_one_tenant_asked_shortens_no_others_way(
+    tmp_path: Path, settings: dict[str, str]
+) -> None:
+    body = {**BODY, "messages": [{"role": "user", "content": "the secret of the bank " * 60}]}
+
+    async def cached(found: House, tenant: str, **own: str) -> int:
+        [engine] = found.fleet
+        before = await hits(engine.url)
+        assert (await ask(found, tenant, {**body, **own})).status_code == 200
+        return await hits(engine.url) - before
+
+    plan = Plan(regions=("self:fra1",), settings=settings)
+    async with house(tmp_path, plan) as found:
+        aimed = found.router.live.snapshot.salts.of("eu")
+        assert await cached(found, "eu") == 0
+        assert await cached(found, "eu") > 100
+        assert (await cached(found, "world") > 100) == (not settings)
+        assert await cached(found, "world", cache_salt=aimed) == 0
+        assert await cached(found, "world", cache_salt=aimed) > 100
+        assert await cached(found, "eu", cache_salt="ann") == 0
+        assert await cached(found, "eu") > 100
+
+
+async def hits(engine: str) -> int:
+    """Prompt tokens that a server had in its cache, by its own count."""
+    async with httpx.AsyncClient(trust_env=False) as client:
+        page = (await client.get(f"{engine}/metrics")).text
+    [line] = [one for one in page.splitlines() if one.startswith("vllm:prefix_cache_hits_total")]
+    return round(float(line.rpartition(" ")[2]))

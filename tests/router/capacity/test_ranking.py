@@ -5,11 +5,17 @@ from __future__ import annotations
 import asyncio
 import json
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 from policies.model import Rule, Tenant
 from policies.timed import always
 from regions.catalog import Catalog
+from regions.prefix import Trail, trail
+from router.capacity import ranking
 from router.capacity.load import Held
 from router.config import Limits
 from tests.router.crowd import crowd, settle_for
@@ -28,6 +34,30 @@ def well(host: str, number: int) -> Reply:
 
 def fill(world: Scripted, *keys: str) -> list[Held]:
     return [world.router.live.inflight.enter(key, 10) for key in keys]
+
+
+@pytest.mark.parametrize("apart", [False, True])
+async def test_tenants_whose_caches_are_apart_have_no_beginning_in_common(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, apart: bool
+) -> None:
+    found: list[Trail] = []
+
+    def kept(*args: Any) -> Trail:
+        found.append(trail(*args))
+        return found[-1]
+
+    monkeypatch.setattr(ranking, "trail", kept)
+    async with scripted(tmp_path, well, Plan(limits=LIMITS)) as world:
+        settle_for(world, par1={"cache": "tenant"} if apart else {})
+        crowd(world, "fra1", 3)
+        for tenant, own in product(("eu", "world"), ("ann", "bob")):
+            messages = [{"role": "user", "content": "the secret of the bank " * 60}]
+            await world.ask(tenant, (), messages=messages, cache_salt=own)
+            await world.ask(tenant, (), messages=messages, cache_salt=own)
+    assert len(found) == 8
+    assert found[::2] == found[1::2]
+    assert len({one.blocks for one in found}) == len({one.anchor for one in found})
+    assert len({one.blocks for one in found}) == (4 if apart else 1)
 
 
 async def test_a_full_endpoint_is_passed_by(tmp_path: Path) -> None:

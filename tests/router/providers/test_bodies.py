@@ -14,6 +14,7 @@ from router.providers.bodies import (
     refuse_duplicates,
     splice_model,
     with_priority,
+    with_salt,
     with_transfer,
     with_usage_in_stream,
 )
@@ -119,6 +120,7 @@ def test_depth_ends_in_a_refusal() -> None:
         with_usage_in_stream,
         lambda raw, body: with_priority(raw, body, 0),
         lambda raw, body: with_transfer(raw, {}),
+        lambda raw, body: with_salt(raw, {**body, "cache_salt": "mine"}, "ours"),
     ],
 )
 def test_a_body_too_deep_to_be_written_anew_is_refused(change: Callable[..., bytes]) -> None:
@@ -140,3 +142,28 @@ def test_the_priority_is_ours(
     body.pop("priority", None)
     assert made == body
     assert said is not None or number or with_priority(raw, orjson.loads(raw), 0) == raw
+
+
+@given(BODIES, INDENTS, st.none() | st.text(min_size=1), st.none() | st.just("ours"))
+def test_the_salt_is_ours(
+    body: dict[str, Any], indent: int | None, said: str | None, salt: str | None
+) -> None:
+    raw = json.dumps(body | ({} if said is None else {"cache_salt": said}), indent=indent).encode()
+    made = orjson.loads(with_salt(raw, orjson.loads(raw), salt))
+    assert made.pop("cache_salt", None) == salt
+    assert made == body
+
+
+def test_no_other_spelling_of_its_name_is_passed() -> None:
+    raw = b'{"model":"a","cache\\u005fsalt":"of another"}'
+    assert orjson.loads(with_salt(raw, orjson.loads(raw), "ours")) == {
+        "model": "a", "cache_salt": "ours",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("said", ["", 5, ["a"], {"a": 1}, False])
+def test_a_salt_that_engines_might_take_for_none_is_refused(said: object) -> None:
+    raw = json.dumps({"model": "a", "cache_salt": said}).encode()
+    with pytest.raises(RequestError, match="not empty") as caught:
+        with_salt(raw, orjson.loads(raw), "ours")
+    assert (caught.value.code, caught.value.param) == ("invalid_request", "cache_salt")

@@ -1,6 +1,7 @@
 """What is sent to OpenAI-compatible servers, and what comes back from them."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import orjson
@@ -40,6 +41,15 @@ def test_a_strict_server_gets_what_the_client_sent(ask: Callable[..., Ask]) -> N
     asked = ask(stream=True, temperature=0.5)
     sent = orjson.loads(PROVIDER.encode(asked, there(), TARGET, 0).body)
     assert sent == {**asked.body, "model": "Qwen/Qwen3-8B"}
+
+
+def test_a_salt_is_sent_where_the_server_is_said_to_take_it(ask: Callable[..., Ask]) -> None:
+    asked = replace(ask(), salt="ours")
+    apart = there(settings={"cache": "tenant"}, self_operated=True)
+    assert orjson.loads(PROVIDER.encode(asked, apart, TARGET, 0).body)["cache_salt"] == "ours"
+    assert b"cache_salt" not in PROVIDER.encode(asked, there(), TARGET, 0).body
+    own = replace(ask(cache_salt="of another"), salt="ours")
+    assert orjson.loads(PROVIDER.encode(own, there(), TARGET, 0).body)["cache_salt"] == "ours"
 
 
 @pytest.mark.parametrize("surface", ["chat.completions", "completions"])

@@ -38,3 +38,39 @@ def test_our_own_word_on_the_cache_is_sent(ask: Callable[..., Ask]) -> None:
     asked = replace(ask(temperature=0.5), transfer=there)
     sent = orjson.loads(Vllm().encode(asked, THERE, TARGET, 0).body)
     assert sent == {**asked.body, "model": "tiny", "kv_transfer_params": there}
+
+
+@pytest.mark.parametrize("name", ["kv_transfer_params", "ec_transfer_params"])
+def test_nor_under_another_name(ask: Callable[..., Ask], name: str) -> None:
+    moved = {"remote_host": "10.0.0.9"}
+    for asked in (ask(**{name: moved}), ask(vllm_xargs={"mine": 1, name: "10.0.0.9"})):
+        with pytest.raises(RequestError, match=name) as caught:
+            Vllm().encode(asked, THERE, TARGET, 0)
+        assert caught.value.code == "parameter_changes_place"
+    asked = ask(vllm_xargs={"mine": 1})
+    assert orjson.loads(Vllm().encode(asked, THERE, TARGET, 0).body)["vllm_xargs"] == {"mine": 1}
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_each_tenant_has_a_cache_of_its_own(ask: Callable[..., Ask], stream: bool) -> None:
+    asked = replace(ask(stream=stream, temperature=0.5), salt="ours")
+    settings, features = {"cache": "tenant"}, frozenset({"stream_usage"})
+    there = replace(THERE, settings=settings, features=features)
+    sent = orjson.loads(Vllm().encode(asked, there, TARGET, 0).body)
+    assert sent.pop("cache_salt") == "ours"
+    sent.pop("stream_options", None)
+    assert sent == {**asked.body, "model": "tiny"}
+
+
+def test_a_shared_cache_is_told_nothing_and_no_client_names_its_salt(
+    ask: Callable[..., Ask],
+) -> None:
+    shared = replace(THERE, settings={"cache": "shared"})
+    asked = replace(ask(), salt="ours")
+    assert b"cache_salt" not in Vllm().encode(asked, shared, TARGET, 0).body
+    assert b"cache_salt" not in Vllm().encode(asked, THERE, TARGET, 0).body
+    for salt, told in (("ours", "ours"), (None, None)):
+        for endpoint in (THERE, shared, replace(THERE, settings={"cache": "tenant"})):
+            asked = replace(ask(cache_salt="of another"), salt=salt)
+            sent = orjson.loads(Vllm().encode(asked, endpoint, TARGET, 0).body)
+            assert sent.get("cache_salt") == told
