@@ -2,7 +2,8 @@
 
 What can widen lives in baseline files, so a file that is missing, added or exchanged must
 be noticed as well as one that is changed: the signed message covers the names and contents
-of all baseline files at once. A signature is detached: base64 of 64 bytes, in a `.sig` file.
+of all baseline files at once, and those of the files that they name and that can widen as well. A
+signature is detached: base64 of 64 bytes, in a `.sig` file.
 """
 
 from __future__ import annotations

@@ -6,6 +6,7 @@ import asyncio
 import os
 import sys
 import time
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -99,8 +100,21 @@ def _snapshot_json(snapshot: Snapshot) -> dict[str, object]:
         "router": {"id": snapshot.config.router.id, "region": snapshot.region},
         "counts": _counts(snapshot),
         "limits": exactness(snapshot.config, snapshot.config.router.workers),
+        "trust": _trust_json(snapshot),
         "tenants": {name: _grant_json(policy, name) for name in sorted(policy.tenants)},
     }
+
+
+def _trust_json(snapshot: Snapshot) -> dict[str, dict[str, str | list[str]]]:
+    from router.settings.authorities import printed
+
+    return {name: printed(tls) for name, tls in sorted(snapshot.trust.items())}
+
+
+def _trust_rows(snapshot: Snapshot) -> Iterator[tuple[str, str, str]]:
+    for name, said in _trust_json(snapshot).items():
+        trusted = "\n".join(said.get("authorities", ())) or "the system's"
+        yield name, trusted, str(said.get("certificate", "nothing"))
 
 
 def _counts(snapshot: Snapshot) -> dict[str, int]:
@@ -157,6 +171,9 @@ def _show_grants(snapshot: Snapshot) -> None:
         [(name, *(_grant(policy, name) or ("nowhere: no grant", "-", "-")))
          for name in sorted(policy.tenants)],
     )  # fmt: skip
+    if snapshot.trust:
+        columns = ("endpoint", "its TLS trusts, instead of the system's authorities", "it is shown")
+        print_table("trust, by fingerprints", columns, list(_trust_rows(snapshot)))
     counts = ", ".join(f"{count} {what}" for what, count in _counts(snapshot).items())
     click.echo(f"router `{snapshot.config.router.id}` in {snapshot.region}: {counts}")
     click.echo(f"limits: {exactness(snapshot.config, snapshot.config.router.workers)}")

@@ -138,7 +138,7 @@ def schema() -> None:
               help="The compliance team's private key, Ed25519 in PEM.")  # fmt: skip
 @failing
 def sign(config: str | None, key: Path) -> None:
-    """Print a signature over all baseline files as they are now.
+    """Print a signature over all baseline files, and the authorities they name, as they are now.
 
     \b
     Example:
@@ -148,10 +148,12 @@ def sign(config: str | None, key: Path) -> None:
     """  # noqa: D301
     from policies import signatures
     from router.config import find
+    from router.settings.signing import signed_files
 
-    private = private_key(key)
-    baseline, _ = policy_files(find(config, os.environ))
-    click.echo(signatures.sign(baseline, private).decode(), nl=False)
+    private, path = private_key(key), find(config, os.environ)
+    baseline, _ = policy_files(path)
+    files = signed_files(baseline, path.parent)
+    click.echo(signatures.sign(files, private).decode(), nl=False)
 
 
 def _report_json(file: str, report: Report) -> dict[str, object]:

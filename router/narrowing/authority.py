@@ -15,10 +15,12 @@ from typing import Final
 import orjson
 
 from policies.signatures import ComplianceKey, require_signed
+from regions.document import DocumentErrors
 from router.audit.disk import Disk
 from router.audit.layout import Folder
 from router.config import Config, ConfigError
 from router.settings.loading import baseline_signatures, compliance_keys, read_files
+from router.settings.signing import signed_files
 
 NAME: Final = "authority.json"
 
@@ -51,8 +53,9 @@ class Authority:
             if not self.keys or self.includes(Authority.of(config, base)):
                 return None
             baseline = read_files(config.policies.baseline, base)
-            require_signed(baseline, baseline_signatures(baseline, base), self.keys, self.needed)
-        except (ConfigError, ValueError) as error:
+            files, signatures = signed_files(baseline, base), baseline_signatures(baseline, base)
+            require_signed(files, signatures, self.keys, self.needed)
+        except (ConfigError, DocumentErrors, ValueError) as error:
             return f"the compliance keys change, so the old ones must sign too: {error}"
         return None
 

@@ -19,6 +19,7 @@ from router.errors import RequestError
 from router.live import Files, Live
 from router.narrowing.quarantine import NotQuarantined
 from router.narrowing.veto_file import MAX_REASON, Imposed
+from router.settings.authorities import printed
 from router.settings.config_types import Strict
 from router.watch.start import Watches
 
@@ -141,6 +142,7 @@ class Status(BaseModel):
     open_requests: int
     degraded: list[str]
     endpoints: list[EndpointStatus]
+    trust: dict[str, dict[str, str | list[str]]] = {}
     bursts: list[BurstStatus] = []
     grading: list[GradingStatus] = []
 
@@ -224,6 +226,7 @@ def status(live: Live, watches: Watches | None) -> Status:
         open_requests=live.concurrency.total,
         degraded=live.degraded(),
         endpoints=[_endpoint(live, name) for name in sorted(snapshot.targets)],
+        trust={name: printed(tls) for name, tls in sorted(snapshot.trust.items())},
         bursts=[
             BurstStatus(**one._asdict()) for one in live.bursts.stands(snapshot.policy.endpoints)
         ],

@@ -15,6 +15,7 @@ from typing import Final
 
 from cryptography import x509
 from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import (
     Encoding,
     NoEncryption,
@@ -66,6 +67,23 @@ def tls_of(endpoint: Endpoint, base: Path, baseline: Sequence[PolicyFile]) -> Tl
         raise ConfigError(f"{mark}: endpoint `{endpoint.name}`: {error}") from None
     found = Tls(trusted, said.get("tls_name"), identity)
     return None if found == Tls() else found
+
+
+def printed(tls: Tls) -> dict[str, str | list[str]]:
+    """Fingerprints of what a `Tls` trusts and shows: SHA-256 of each certificate, hex, as
+    `openssl x509 -fingerprint -sha256` has them. Of our own chain the first; never of a key."""
+    found: dict[str, str | list[str]] = {}
+    if tls.ca is not None:
+        found["authorities"] = sorted(map(_fingerprint, _parsed(tls.ca.encode())))
+    if tls.identity is not None:
+        found["certificate"] = _fingerprint(_parsed(tls.identity.encode())[0])
+    if tls.name is not None:
+        found["name"] = tls.name
+    return found
+
+
+def _fingerprint(one: x509.Certificate) -> str:
+    return one.fingerprint(SHA256()).hex()
 
 
 def ending(

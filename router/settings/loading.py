@@ -1,7 +1,8 @@
 """Files → one checked `Snapshot`, or every reason why there is none.
 
 1. `domicile.yaml`;
-2. baseline and rule files, their signatures first when compliance keys are configured;
+2. baseline and rule files, their signatures first when compliance keys are configured, over the
+   authorities that they name too;
 3. keys;
 4. the provider of each endpoint kind in use, imported here and not on a request's path;
 5. where each endpoint is, with its credential and what its TLS trusts;
@@ -39,10 +40,11 @@ from router.narrowing.accepted import Accepted, overlaid, read_accepted
 from router.providers.base import Misconfigured, Provider, Target
 from router.providers.registry import PROVIDERS
 from router.providers.registry import load as load_provider
-from router.settings.authorities import place_of, tls_of
+from router.settings.authorities import place_of, printed, tls_of
 from router.settings.credentials import credential
 from router.settings.salting import salts_of
 from router.settings.secrets import resolve
+from router.settings.signing import require_same, signed_files
 from router.snapshot import Snapshot
 from router.storage.kms import kms_authority
 from router.tiers.difficulty import rate
@@ -74,10 +76,13 @@ def load_snapshot(path: Path, environment: Mapping[str, str], now: float) -> Sna
     keys = keys_in(base / config.keys.file)
     providers = _providers(loaded.policy)
     trust = _trust(loaded.policy, base, baseline)
+    if config.policies.signed_by:
+        require_same(signed_files(baseline, base), loaded.policy.endpoints, trust)
     targets = _targets(loaded.policy, providers, environment, base, trust)
     _agree(config, loaded.policy, keys, baseline)
     difficulty = rate(loaded.policy, base)
     data, facts = catalog_data()
+    signed = {**signed, **_trusted(trust)}
     content = _content(config, catalog.digest, data, baseline, rules, accepted, keys, signed)
     return Snapshot(
         hashlib.sha256(content).hexdigest(),
@@ -153,7 +158,10 @@ def _signatures(
     try:
         keys = compliance_keys(section, base)
         return require_signed(
-            baseline, baseline_signatures(baseline, base), keys, section.signatures
+            signed_files(baseline, base),
+            baseline_signatures(baseline, base),
+            keys,
+            section.signatures,
         )
     except ValueError as error:
         raise ConfigError(str(error)) from None
@@ -169,6 +177,11 @@ def _signed(
         "signed_by": list(signers),
         "compliance": {"keys": keys, "needed": section.signatures},
     }
+
+
+def _trusted(trust: Mapping[str, Tls]) -> Mapping[str, object]:
+    """Whom TLS trusts at which endpoint and what it is shown there, for the snapshot; no keys."""
+    return {"trust": {name: printed(tls) for name, tls in trust.items()}} if trust else {}
 
 
 def compliance_keys(section: PoliciesSection, base: Path) -> list[ComplianceKey]:
