@@ -112,7 +112,8 @@ class Limits:
     @property
     def any(self) -> bool:
         """Whether anything is limited."""
-        return self != NO_LIMITS
+        rates = self.requests, self.tokens, self.dollars
+        return self.concurrency is not None or rates != (None, None, None)
 
 
 NO_LIMITS: Final = Limits()

@@ -195,8 +195,8 @@ class Reservation:
             self._quotas.leave(seats, self.lease)
         if not self._settled:
             self._settled = True
-            held = (*self._takes, *self._used)
-            self._quotas.settle([replace(t, amount=-t.amount) for t in held])
+            if held := (*self._takes, *self._used):
+                self._quotas.settle([replace(t, amount=-t.amount) for t in held])
 
     @property
     def headers(self) -> Mapping[str, str]:
