@@ -27,7 +27,7 @@ from router.config import ConfigError
 from router.live import Files
 from router.narrowing.authority import NAME, Authority, AuthorityFile
 from router.settings.checking import Checked, Proven, check, ends, stores, unread_variables
-from router.settings.reload_files import fingerprint, needs_restart
+from router.settings.reload_files import fingerprint, needs_restart, signing_key
 from router.snapshot import Snapshot
 
 SHOWN: Final = 5
@@ -157,6 +157,7 @@ class Reloader:
         self._judged = ""
         self._authority = Authority.of(live.snapshot.config, source.path.parent)
         self._kept = kept
+        self._signs = signing_key(live.snapshot.config, source.path.parent)
         live.files.active = live.files.on_disk = source.active
 
     async def look(self, now: bool = False) -> None:
@@ -208,6 +209,8 @@ class Reloader:
         if checked.problems or snapshot is None:
             raise Refused(checked.problems)
         fixed = needs_restart(serving.config, snapshot.config)
+        if signing_key(snapshot.config, source.path.parent) != self._signs:
+            fixed.append("log.signing_key")  # the same name, with another key behind it
         reasons = [f"`{name}` needs a new process: restart to change it" for name in fixed]
         forbidden = self._authority.forbids(snapshot.config, source.path.parent)
         reasons += [forbidden] if forbidden is not None else []

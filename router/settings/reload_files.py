@@ -108,3 +108,9 @@ def needs_restart(old: Config, new: Config) -> list[str]:
     if old.grading != new.grading:
         found.append("grading")
     return found
+
+
+def signing_key(config: Config, base: Path) -> bytes:
+    """What tells the log's lasting key from another one in the same file; empty for one in KMS."""
+    scheme, _, name = config.log.signing_key.partition(":")
+    return b"" if scheme == "kms" else _digest(base / name)

@@ -15,6 +15,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from policies.gathered import PolicyFile
 from policies.signatures import sign
 from router import admin
+from router.audit.note import create_signing_key
 from router.audit.verify import verify
 from tests.router.folders import ROUTER, TWO_CONTINENTS, TWO_RULES, Box, sound, write
 from tests.router.reloading import CLINIC, World, watched
@@ -243,6 +244,44 @@ async def test_what_needs_a_new_process_is_named(tmp_path: Path) -> None:
         world.change("domicile.yaml", "self:fra1", "self:par1")
         await world.settle()
         assert "`router.region` needs a new process" in world.router.live.files.refused
+
+
+@pytest.mark.parametrize("how", ["written", "renamed", "symlink swapped"])
+async def test_another_signing_key_in_the_same_file_needs_a_new_process(
+    tmp_path: Path, how: str
+) -> None:
+    """It signs nothing before that: a status that calls it active would be wrong, and workers that
+    are started later would sign with another key than their siblings."""
+    box = sound(tmp_path)
+    volumes = [tmp_path / "..one", tmp_path / "..two"]
+    for volume in volumes:
+        volume.mkdir()
+    (volumes[0] / "log.key").write_bytes((tmp_path / "log.key").read_bytes())
+    create_signing_key(volumes[1] / "log.key")
+    (tmp_path / "log.key").unlink()
+    (tmp_path / "..data").symlink_to("..one")
+    (tmp_path / "log.key").symlink_to("..data/log.key")
+    old, new = [(volume / "log.key").read_bytes() for volume in volumes]
+
+    def put(number: int) -> None:
+        if how == "written":
+            (volumes[0] / "log.key").write_bytes((old, new)[number])
+        else:
+            name = "log.key" if how == "renamed" else "..data"
+            to = f"..{('one', 'two')[number]}" + ("/log.key" if how == "renamed" else "")
+            (tmp_path / "tmp").symlink_to(to)
+            (tmp_path / "tmp").rename(tmp_path / name)
+
+    async with watched(box) as world:
+        before, files = world.router.live.snapshot, world.router.live.files
+        put(1)
+        await world.settle()
+        assert "`log.signing_key` needs a new process" in files.refused
+        assert files.on_disk != files.active
+        assert world.router.live.snapshot is before
+        put(0)
+        await world.settle()
+        assert (files.refused, files.on_disk) == ("", files.active)
 
 
 async def test_sighup_tries_again_at_once(tmp_path: Path) -> None:
