@@ -49,7 +49,8 @@ _PATHS = {
 _USAGE_ON_REQUEST = frozenset({"chat.completions", "completions"})
 
 # Options of routers and SDKs that choose another host, account, project or region. No server
-# behind this provider may take them from a client.
+# behind this provider may take them from a client. The last five tell SGLang and vLLM from which
+# machine to fetch, or to which to send, the cache of a prompt.
 _PLACES = frozenset(
     {
         "api_base", "base_url", "api_key", "api_version", "organization", "project", "region",
@@ -58,6 +59,8 @@ _PLACES = frozenset(
         "extra_query", "extra_body", "custom_llm_provider", "user_config", "mock_response",
         "aws_region_name", "aws_bedrock_runtime_endpoint", "aws_profile_name",
         "aws_role_name", "vertex_project", "vertex_location", "azure_endpoint",
+        "bootstrap_host", "bootstrap_port", "bootstrap_room", "kv_transfer_params",
+        "ec_transfer_params",
     }
 )  # fmt: skip
 
