@@ -206,6 +206,9 @@ class Parts:
             tiers: dict[Tier, tuple[str, ...]] = {}
             for tier, names in config.tiers.items():
                 tiers[Tier.named(tier)] = names
+                if not names:
+                    message = f"tier `{tier}` of model `{name}` has no endpoint; remove it"
+                    self.fail(entry, message, "tiers", tier)
                 for endpoint in names:
                     if endpoint not in known:
                         hint = nearest(endpoint, known)
@@ -214,7 +217,7 @@ class Parts:
                     elif endpoint in prefilling:
                         message = f"endpoint `{endpoint}` computes another one's prompts; list that"
                         self.fail(entry, message, "tiers", tier)
-            if not any(tiers.values()):
+            if not tiers:
                 self.fail(entry, f"model `{name}` has no endpoint", "tiers")
             grading = self._grading(entry, config)
             result[name] = Model(

@@ -8,6 +8,7 @@ over the whole file.
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
@@ -179,24 +180,34 @@ def save(artifact: Artifact, path: Path) -> str:
 
 
 def put(path: Path, data: bytes, like: Path) -> None:
-    """Put `data` at `path` in one step, durably: no one ever reads half of it. Raises OSError.
+    """Put `data` at `path` in one step, durably: no one ever reads half of it.
 
     It has the owner and the mode of the file `like`, where there is one; a link stays a link.
+
+    Raises:
+        OSError: it can't be written, which names `path`; or something other than a file is there,
+            as a device, which would be gone afterwards.
     """
     target = path.resolve()
     draft = target.with_name(f".{target.name}.{os.getpid()}.draft")
     try:
-        with draft.open("xb") as file:
-            if like.exists():
-                kept = like.stat()
-                os.fchown(file.fileno(), kept.st_uid, kept.st_gid)
-                os.fchmod(file.fileno(), kept.st_mode & 0o777)
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        draft.replace(target)
-    finally:
-        draft.unlink(missing_ok=True)
+        if target.exists() and not target.is_file():
+            raise OSError(errno.EINVAL, "something that is no file is there")
+        try:
+            with draft.open("xb") as file:
+                if like.exists():
+                    kept = like.stat()
+                    os.fchown(file.fileno(), kept.st_uid, kept.st_gid)
+                    os.fchmod(file.fileno(), kept.st_mode & 0o777)
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            draft.replace(target)
+        finally:
+            draft.unlink(missing_ok=True)
+    except OSError as error:
+        # A full disk names no file, and the draft's name helps nobody.
+        raise OSError(error.errno, error.strerror, str(path)) from error
 
 
 def _tables(data: bytes, start: int) -> Tables:

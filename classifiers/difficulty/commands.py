@@ -71,7 +71,7 @@ def evaluate(
         raise NoRows("the files hold no rows")
     between = sum(not {row.y_weak, row.y_strong} <= {0.0, 1.0} for row in read)
     said = (f"outcomes of {between} rows are between 0 and 1: they were cut at 0.5",)
-    artifact, rows = load(model), dataset.binary(read)
+    artifact, rows = _either(model), dataset.binary(read)
     if pair is None and labels is None:
         how, parts = _as_it_is(rows, artifact, told)
     else:
@@ -148,7 +148,7 @@ def calibrate(
             f"{different} labels of `{pair}`; at least {MIN_LOCAL} of different prompts are "
             f"needed{there}"
         )
-    before = load(model)
+    before = _either(model)
     after = replace(calibrated(before, rows), name=name)
     return save(after, output), _before_and_after(before, after, rows)
 
@@ -186,7 +186,7 @@ def calibrated(artifact: Artifact, rows: Sequence[Example]) -> Artifact:
 
 def card(model: Path = SHIPPED) -> str:
     """The model card in Markdown; that of the shipped artifact has its benchmark in it."""
-    artifact = load(model)
+    artifact = _either(model)
     return render(artifact, find()[1], measured(artifact))
 
 
@@ -199,7 +199,7 @@ def measured(artifact: Artifact, file: Path = MEASURED) -> list[dict[str, object
 
 def card_figures(model: Path = SHIPPED) -> dict[str, str]:
     """What the artifact itself says, as SVG texts: `bound` and `calibration`."""
-    pairs = load(model).pairs
+    pairs = _either(model).pairs
     return {
         "bound": plots.chart(
             "Lower bound (95 %) of recovered quality",
@@ -269,7 +269,7 @@ def _there(rows: Sequence[Example], pair: str) -> str:
 
 
 def _either(path: Path) -> Artifact:
-    """One of several artifacts: a mistake says in which of them it is."""
+    """The artifact in a file: a mistake says in which."""
     try:
         return load(path)
     except ArtifactError as error:

@@ -25,6 +25,8 @@ from classifiers.view import PromptView
 
 KEPT: Final = 5
 """Of rows without a `split`, one group in so many is kept back."""
+MOST: Final = 500_000
+"""Rows of one command. All are in memory, at about 7 KB each, and more make no better a model."""
 TOLD_EACH: Final = 1000
 """Rows between two signs of progress."""
 _LONGEST: Final = 1 << 30
@@ -65,11 +67,18 @@ def read(
 ) -> tuple[Example, ...]:
     """All examples of all files, in order. `passed` is told how many rows were read, now and then.
 
-    Raises RowError, OSError.
+    Raises:
+        RowError: a row that can't be used, named; or more than MOST rows.
+        OSError: a file can't be read.
     """
     found: list[Example] = []
     for path in paths:
         for example in _examples(path):
+            if len(found) >= MOST:
+                raise RowError(
+                    f"`{path}`: more than {MOST:,} rows in all files, which take about 4 GB of "
+                    "memory; take a part of them at random"
+                )
             found.append(example)
             if len(found) % TOLD_EACH == 0:
                 passed(len(found))

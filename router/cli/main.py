@@ -1,7 +1,8 @@
 """The `domicile` command: one lazy group, so that `--help` imports no server and no model.
 
 Exit codes, for every command: 0 done or yes, 1 the answer is no or something failed,
-2 the command line is wrong. A command with further codes names them in its help.
+2 the command line is wrong, 130 stopped by Ctrl-C. A command with further codes names them in its
+help.
 """
 
 from __future__ import annotations
@@ -34,6 +35,8 @@ COMMANDS: Final[Mapping[str, tuple[str, str]]] = MappingProxyType(
     }
 )
 
+STOPPED: Final = 130
+
 
 class LazyGroup(click.Group):
     """A group whose commands are imported when they run, not when they are listed."""
@@ -51,6 +54,14 @@ class LazyGroup(click.Group):
         if not isinstance(command, click.Command):
             raise TypeError(f"{entry[0]}.command is no click command")
         return command
+
+    def invoke(self, ctx: click.Context) -> object:
+        """Run the command; Ctrl-C ends it with a word and the code that shells know it by."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            click.echo("stopped", err=True)
+            ctx.exit(STOPPED)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """List the commands by their one line, without importing them."""

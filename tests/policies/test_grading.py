@@ -50,6 +50,7 @@ def test_a_model_of_its_own_may_judge() -> None:
         (model("{price: 2}", tiers="{small: free, large: l}"), "give every endpoint a `price`"),
         (model("{price: 2}", tiers="{small: l, large: s}"), "must be above the small's"),
         (model("{}", tiers="{large: l}"), "one tier is never graded"),
+        (model("{}", tiers="{small: [], large: l}"), "tier `small` of model `m` has no endpoint"),
         (model("{judge: exakt}"), "is no judge"),
         (model('{judge: "model:n"}'), "model `n` is not defined"),
         (

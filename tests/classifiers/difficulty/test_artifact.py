@@ -102,3 +102,18 @@ def test_a_file_above_the_limit_is_not_written(artifact: Artifact, tmp_path: Pat
     with pytest.raises(ArtifactError, match="fewer pairs"):
         save(replace(artifact, card={"filler": "x" * module.LIMIT}), path)
     assert not path.exists()
+
+
+def test_what_is_no_file_is_not_put_away_for_one(artifact: Artifact, tmp_path: Path) -> None:
+    """`--output /dev/null` put a file in the place of the device."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with pytest.raises(OSError, match=r"no file is there: '.*pipe'"):
+        save(artifact, pipe)
+    assert pipe.is_fifo()
+    assert os.listdir(tmp_path) == ["pipe"]
+
+
+def test_an_error_names_the_file_that_was_asked_for(artifact: Artifact, tmp_path: Path) -> None:
+    with pytest.raises(OSError, match=r"No such file or directory: '.*/none/m\.bin'$"):
+        save(artifact, tmp_path / "none" / "m.bin")

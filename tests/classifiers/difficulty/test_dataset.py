@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from classifiers.difficulty import dataset
 from classifiers.difficulty.dataset import Example, RowError, binary, features_row, parted, read
 from classifiers.difficulty.features import extract
 from classifiers.view import PromptView
@@ -181,3 +182,16 @@ def test_a_file_that_is_not_whole_is_named(tmp_path: Path, name: str) -> None:
         path.write_bytes(b"\xff" + data)
     with pytest.raises(RowError, match=f"{name}` can't be read: .*; is it whole"):
         read([path])
+
+
+def test_more_rows_than_memory_is_likely_to_hold_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(dataset, "MOST", 3)
+    row = '{"weak": "w", "strong": "s", "y_weak": 0, "y_strong": 1, "prompt": "a b c"}\n'
+    one, two = tmp_path / "1.jsonl", tmp_path / "2.jsonl"
+    one.write_text(row * 3)
+    two.write_text(row)
+    assert len(read([one])) == 3
+    with pytest.raises(RowError, match=r"2\.jsonl`: more than 3 rows"):
+        read([one, two])

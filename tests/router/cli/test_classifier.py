@@ -151,6 +151,7 @@ def test_an_artifact_that_is_none_fails(domicile: Domicile, tmp_path: Path) -> N
     ran = domicile("classifier", "card", "--model", tmp_path / "model.bin")
     assert ran.code == 1
     assert ran.err.startswith("error: ")
+    assert "model.bin" in ran.err
 
 
 def test_usage(domicile: Domicile) -> None:

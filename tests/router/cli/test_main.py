@@ -3,6 +3,7 @@
 import resource
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -87,3 +88,21 @@ def test_the_package_runs_as_the_command_does(module: str) -> None:
     code, _, told = run("serv")
     assert code == 2
     assert "No such command 'serv'" in told
+
+
+def test_ctrl_c_ends_any_command_with_130_and_a_word(
+    domicile: Domicile, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """It was code 1, which says that rows or files can't be used."""
+    from classifiers.difficulty import commands
+
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(commands, "train", interrupted)
+    target = tmp_path / "own.bin"
+    done = domicile("classifier", "train", str(tmp_path / "rows.jsonl"), "--output", str(target))
+    assert done.code == 130
+    assert done.err.strip().endswith("stopped")
+    assert "Traceback" not in done.out + done.err
+    assert not target.exists()
