@@ -144,6 +144,7 @@ class SharedLedger:
         self._unsettled: dict[str, Take] = {}
         self._breaker = Breaker(clock, "limits are local for now")
         self._tasks: set[asyncio.Task[None]] = set()
+        self._paying: asyncio.Task[None] | None = None
         self._granting = Granting[tuple[Level, ...]]()
 
     async def take(
@@ -219,6 +220,8 @@ class SharedLedger:
         await self._granting.close(1.0)
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=1.0)
+        if self._paying is not None:
+            self._paying.cancel()
 
     def _key(self, key: str) -> str:
         tenant, _, rest = key.partition("/")
@@ -260,8 +263,26 @@ class SharedLedger:
         now = self._clock()
         while self._owed and next(iter(self._owed.values()))[1] + self._lease < now:
             del self._owed[next(iter(self._owed))]
-        if keys:
-            self._owed[lease] = keys, now
+        if not keys:
+            return
+        self._owed[lease] = keys, now
+        if self._paying is None or self._paying.done():
+            self._paying = asyncio.get_running_loop().create_task(self._pays())
+
+    async def _pays(self) -> None:
+        """Give back what is owed once Redis answers, though nobody should ask for anything more
+        here: the other routers count it."""
+        while self._owed:
+            await asyncio.sleep(max(self._again, self._breaker.pause))
+            if self._owed and not self._breaker.is_open:
+                lease, (keys, _) = next(iter(self._owed.items()))
+                try:
+                    async with asyncio.timeout(1.0):
+                        await self._redis.zrem(keys[0], lease)
+                except Exception as error:  # noqa: BLE001 - it is tried again after a pause
+                    self._breaker.trip(error)
+                else:
+                    self._mend()
 
     def _left_again(self, keys: Sequence[str], lease: str) -> None:
         self._later(self._left(keys, lease))

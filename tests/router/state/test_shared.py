@@ -209,6 +209,26 @@ async def test_a_seat_left_while_redis_is_away_is_given_back_later(
     assert one._owed == {}
 
 
+async def test_what_is_owed_is_given_back_though_nobody_asks_here_any_more(redis: Redis) -> None:
+    """Other routers count those seats: for ten minutes they would be taken by nobody."""
+    late = Late(redis)
+    late.late = False
+    one, other = SharedLedger(late, time.monotonic, 0.5, timeout=5.0, again=0.05), ledger(redis)
+    await one.take([], [OPEN], "a")
+    late.gone = True
+    one.leave([OPEN], "a")
+    await asyncio.sleep(0.1)
+    assert one.degraded
+    assert await redis.zcard("domicile:{t}:open") == 1
+    late.gone = False
+    assert one._paying is not None
+    await asyncio.wait_for(one._paying, 10)
+    await one.close()
+    assert (one.degraded, one._owed) == ("", {})
+    await other.take([], [OPEN], "b")
+    assert await redis.zrange("domicile:{t}:open", 0, -1) == [b"b"]
+
+
 async def test_what_is_owed_to_redis_is_bounded_by_the_lease(redis: Redis) -> None:
     now = 0.0
     one = SharedLedger(Late(redis), lambda: now, 0.5, lease=100)
