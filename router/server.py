@@ -18,6 +18,7 @@ import uvicorn
 from router.app import BUILDING, Asgi, Clocks, Router
 from router.audit.settings import LogSettings
 from router.config import ConfigError
+from router.inbound.backlog import Backlog
 from router.inbound.direct import direct
 from router.inbound.door import Door
 from router.inbound.exchange import Inference
@@ -41,8 +42,11 @@ KEEPALIVE: Final = (
 milliseconds in which it takes nothing of what is there for it, until it is cut off."""
 
 
-def bind(address: tuple[str, int], what: str, shared: bool = False) -> socket.socket:
-    """A listening socket; a `shared` one lets others of this user listen on the same address.
+def bind(
+    address: tuple[str, int], what: str, shared: bool = False, listens: bool = True
+) -> socket.socket:
+    """A listening socket; a `shared` one lets others of this user listen on the same address. One
+    that does not listen keeps the address alone: nobody waits there.
 
     Raises:
         ConfigError: the address can't be bound; says what to change.
@@ -66,7 +70,8 @@ def bind(address: tuple[str, int], what: str, shared: bool = False) -> socket.so
         raise ConfigError(
             f"can't listen on `{shown}`: {error.strerror}; change `router.{what}`"
         ) from None
-    found.listen(2048)
+    if listens:
+        found.listen(2048)
     return found
 
 
@@ -79,12 +84,14 @@ class Listener(uvicorn.Server):
         yield
 
 
-def listener(app: Asgi, inference: Inference | None = None) -> Listener:
+def listener(
+    app: Asgi, inference: Inference | None = None, backlog: Backlog | None = None
+) -> Listener:
     """A server for one of the sockets; `inference` takes its routes off the ASGI way."""
     config = uvicorn.Config(
         app,
         loop="none",
-        http=Door if inference is None else direct(inference),
+        http=Door if inference is None else direct(inference, backlog),
         ws="none",
         lifespan="off",
         log_config=None,
@@ -112,7 +119,8 @@ class Serving:
         """Begin to answer: the public listener at once, the admin listener when what it needs is
         there. FastAPI is a third of a start, and no request for inference waits for it; who
         connects to the admin listener meanwhile is answered then."""
-        await self._begin(listener(self.router, self.router), self._public)
+        front = listener(self.router, self.router, Backlog(self._public))
+        await self._begin(front, self._public)
         if self._private is not None:
             built = await asyncio.to_thread(_admin, self.router)
             gc.freeze()  # what has come since `rest_easy`

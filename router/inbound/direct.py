@@ -18,6 +18,7 @@ from uvicorn.protocols.http.httptools_impl import (
     RequestResponseCycle,
 )
 
+from router.inbound.backlog import Backlog
 from router.inbound.crowded import Crowded
 from router.inbound.direct_exchange import DirectExchange
 from router.inbound.exchange import Inference, RequestHead, Route
@@ -27,6 +28,7 @@ class Direct(Crowded):
     """The door, with inference routes taken off the ASGI way."""
 
     inference: Inference
+    backlog: Backlog | None = None
     _idle_since = 0.0
     _constant: ClassVar[tuple[object, bytes]] = (None, b"")
     _route: Route
@@ -43,8 +45,14 @@ class Direct(Crowded):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """A client is there; it has as long for its first request's head as for a later one's."""
         super().connection_made(transport)
+        if self.backlog is not None:
+            self.backlog.look(self._another)
         self._idle_since = self.loop.time()
         self._look_later(self.timeout_keep_alive)
+
+    def _another(self) -> Direct:
+        """The protocol of one more connection of this listener."""
+        return type(self)(self.config, self.server_state, self.app_state, self.loop)
 
     def on_message_begin(self) -> None:
         """A request begins. Its ASGI scope is made when it turns out to need one."""
@@ -179,6 +187,6 @@ class Direct(Crowded):
         super().on_body(body)
 
 
-def direct(inference: Inference) -> type[Direct]:
+def direct(inference: Inference, backlog: Backlog | None = None) -> type[Direct]:
     """uvicorn makes its protocols itself, so the routes are bound to a class."""
-    return type("BoundDirect", (Direct,), {"inference": inference})
+    return type("BoundDirect", (Direct,), {"inference": inference, "backlog": backlog})

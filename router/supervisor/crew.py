@@ -213,7 +213,7 @@ class Crew:
             # What siblings were told while this one was away.
             logs = [one.log for one in self.slots]
             await asyncio.to_thread(inherit, self._log.dir, logs, [slot.log])
-            await slot.start(self._answer, self._clocks.loop())
+            await slot.start(self._answer, self._clocks.loop(), alone=not self.serving())
         except (OSError, ConfigError, AuditError) as error:
             slot.reason = str(error)
             return 1

@@ -3,7 +3,7 @@
 The socket outlives the process. Connections that wait in a dead worker's queue are taken by the
 next one, which is started at once. Not for ever: when it takes long to begin (its log is long) and
 others serve, the socket is closed under it, and it opens another when it serves. So it is too when
-a start fails, and then starts are spaced out.
+a start fails: then starts are spaced out, and while others serve nobody waits for them.
 """
 
 from __future__ import annotations
@@ -36,12 +36,13 @@ Answering = Callable[["Slot", object], Awaitable[object]]
 class Slot:
     """What the supervisor knows of one worker; `number` counts from 1.
 
-    `given` is the digest of the snapshot in its orders, `None` before it has any.
+    `bind` gives a socket of the public address, which listens if it is told so. `given` is the
+    digest of the snapshot in its orders, `None` before it has any.
     """
 
     number: int
     log: str
-    bind: Callable[[], socket.socket]
+    bind: Callable[[bool], socket.socket]
     door: socket.socket | None = None
     state: State = "down"
     process: asyncio.subprocess.Process | None = None
@@ -60,16 +61,20 @@ class Slot:
         """Of the running process."""
         return None if self.process is None else self.process.pid
 
-    async def start(self, answer: Answering, now: float) -> None:
+    async def start(self, answer: Answering, now: float, alone: bool) -> None:
         """Start a process; it asks for its orders over the channel.
+
+        Where no socket is left of the one before, it opens its own when it serves; if it is `alone`
+        clients wait for it from now on, since nobody else would answer them.
 
         Raises:
             OSError, ConfigError: it can't be started, or the address is taken.
         """
-        if self.door is None:
-            self.door = self.bind()
+        door = self.door or self.bind(alone)
+        if alone:
+            self.door = door
         mine, other = socket.socketpair()
-        numbers = (other.fileno(), self.door.fileno())
+        numbers = (other.fileno(), door.fileno())
         try:
             self.process = await asyncio.create_subprocess_exec(
                 sys.executable, "-m", "router.supervisor.worker", *map(str, numbers),
@@ -81,6 +86,8 @@ class Slot:
             raise
         finally:
             other.close()
+            if self.door is None:
+                door.close()
         self.channel = await over(mine, lambda message: answer(self, message))
         self.state, self.since, self.heard = "starting", now, now
         self.starts += 1

@@ -57,8 +57,8 @@ async def supervise(
         logs = [worker_log(config.id, number) for number in range(1, count + 1)]
         await hand_over(log, config.id, logs)  # 1
         address = reserved(config.listen)  # 2
-        again = partial(bind, address, LISTEN, shared=True)
-        slots = [Slot(n, name, again, again()) for n, name in enumerate(logs, 1)]
+        door = partial(bind, address, LISTEN, True)
+        slots = [Slot(n, name, door, door(True)) for n, name in enumerate(logs, 1)]
         private = bind(config.admin, "admin")
         begun()
         path = token_path(log.dir, config.id)

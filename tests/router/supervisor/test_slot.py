@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
+from collections.abc import Callable
 
 from router.server import bind
 from router.supervisor.slot import LONGEST_PAUSE, STEADY, Slot
 
 
 def slot() -> Slot:
-    def door() -> socket.socket:
-        return bind(("127.0.0.1", 0), "listen", shared=True)
+    def door(listens: bool) -> socket.socket:
+        return bind(("127.0.0.1", 0), "listen", shared=True, listens=listens)
 
-    return Slot(1, "eu-1.w1", door, door())
+    return Slot(1, "eu-1.w1", door, door(True))
 
 
 def test_the_first_end_is_followed_at_once_and_keeps_the_socket() -> None:
@@ -94,3 +96,34 @@ def test_who_waits_at_a_worker_that_takes_long_is_turned_away_to_the_others() ->
         assert not kept_by_the_process.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN)
         for connection in (*waiting, *later):
             connection.close()
+
+
+async def test_nobody_waits_for_a_spaced_start_while_others_serve() -> None:
+    made: list[bool] = []
+
+    async def silent(_: Slot, __: object) -> object:
+        await asyncio.Event().wait()
+        return None
+
+    for alone in (False, True):
+        one = slot()
+
+        def noted(listens: bool, real: Callable[[bool], socket.socket] = one.bind) -> socket.socket:
+            made.append(listens)
+            return real(listens)
+
+        one.bind = noted
+        for _ in range(2):
+            one.ended(0.0)
+        assert one.door is None
+        await one.start(silent, 0.0, alone=alone)
+        try:
+            assert (one.door is not None) is alone
+            one.turn_away()
+            assert one.door is None
+        finally:
+            one.kill()
+            assert one.process is not None
+            await one.process.wait()
+            one.ended(0.0)
+    assert made == [False, True]
