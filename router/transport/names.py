@@ -8,8 +8,11 @@ the smallest TTL of all that was read.
 from __future__ import annotations
 
 import asyncio
+import socket
 from collections.abc import Awaitable, Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
@@ -18,6 +21,9 @@ if TYPE_CHECKING:
 LIFETIME: Final = 3.0
 """Seconds that one question may take, with its repetitions."""
 MOST: Final = 512
+RESOLVING: Final = 8
+"""Threads for the system's functions, apart from those that everything else is done in: one that
+waits for a name server can't be ended."""
 
 
 class NoService(Exception):
@@ -44,6 +50,20 @@ class Service:
 
 
 Look = Callable[[str], Awaitable[Service]]
+
+
+class Addresses:
+    """A and AAAA records, as the system resolves them."""
+
+    def __init__(self) -> None:
+        self._threads = ThreadPoolExecutor(RESOLVING, "resolve")
+
+    async def __call__(self, host: str, port: int) -> Sequence[str]:
+        """The addresses of a host, each once. Raises OSError."""
+        loop = asyncio.get_running_loop()
+        ask = partial(socket.getaddrinfo, host, port, proto=socket.IPPROTO_TCP)
+        found = await loop.run_in_executor(self._threads, ask)
+        return sorted({str(one[4][0]) for one in found})
 
 
 class Names:

@@ -16,11 +16,8 @@ snapshot keeps its digest.
 from __future__ import annotations
 
 import asyncio
-import socket
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from functools import partial
 from ipaddress import ip_address, ip_network
 from pathlib import Path
 from typing import Final
@@ -43,7 +40,7 @@ from router.transport.messages import (
     Transport,
     read_body,
 )
-from router.transport.names import Look, Names, NoService, Service
+from router.transport.names import Addresses, Look, Names, NoService, Service
 
 ACCOUNT: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 """Where Kubernetes puts a pod's token and the API server's CA."""
@@ -52,9 +49,6 @@ AT_ONCE: Final = 32
 """Fleets looked up at a time."""
 PATIENCE: Final = 10.0
 """Seconds for one fleet; the system's own functions take more where a name server is gone."""
-RESOLVING: Final = 8
-"""Threads for the system's functions, apart from those that everything else is done in: one that
-waits for a name server can't be ended."""
 LARGEST: Final = 16 << 20
 LEAST: Final = 0.01
 """The part of a replica whose weight is 0."""
@@ -74,20 +68,6 @@ class Place:
 
 class NotFound(Exception):
     """A fleet that can't be looked up now; says why, in words for the operator."""
-
-
-class Addresses:
-    """A and AAAA records, as the system resolves them. See `Resolve`."""
-
-    def __init__(self) -> None:
-        self._threads = ThreadPoolExecutor(RESOLVING, "resolve")
-
-    async def __call__(self, host: str, port: int) -> Sequence[str]:
-        """The addresses, each once."""
-        loop = asyncio.get_running_loop()
-        ask = partial(socket.getaddrinfo, host, port, proto=socket.IPPROTO_TCP)
-        found = await loop.run_in_executor(self._threads, ask)
-        return sorted({str(one[4][0]) for one in found})
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,8 +23,9 @@ from router.snapshot import Snapshot
 from router.storage.exports import export_watch
 from router.storage.seal import seal_watch
 from router.transport.messages import Transport
+from router.transport.names import Addresses
 from router.watch.bedrock_reader import BedrockReader
-from router.watch.discover import Addresses, Discoverer, looked_up
+from router.watch.discover import Discoverer, looked_up
 from router.watch.drift import DriftWatch
 from router.watch.loops import Loop, Loops
 from router.watch.peers import PeerWatch

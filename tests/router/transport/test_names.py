@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
+import socket
+import threading
+
 import pytest
 
 from router.transport import names
-from router.transport.names import Located, Names, NoService, Service
+from router.transport.names import Addresses, Located, Names, NoService, Service
 from tests.router.transport.nameserver import NameServer, nameserver
 
 NAME = "_llm._tcp.fra.example."
@@ -79,3 +83,19 @@ async def test_what_cannot_be_looked_up_is_said_in_a_word(
         server.silent = True
         with pytest.raises(NoService, match="no name server answered in time"):
             await looked(server)
+
+
+async def test_the_systems_resolver_has_threads_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It can't be ended, and files and reloads are read in the others."""
+    gone = threading.Event()
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: gone.wait(20) or [])
+    one = Addresses()
+    asked = [asyncio.ensure_future(one("fra.internal", 8000)) for _ in range(64)]
+    await asyncio.sleep(0)
+    try:
+        assert await asyncio.wait_for(asyncio.to_thread(lambda: 7), 5) == 7
+    finally:
+        gone.set()
+    with pytest.raises(TypeError):  # what the stand-in gives is no address
+        await asyncio.gather(*asked)
+    await asyncio.wait(asked)

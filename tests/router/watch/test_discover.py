@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import socket
-import threading
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
@@ -19,7 +17,7 @@ from regions.health import Sign, Standing
 from router.providers.base import Bearer
 from router.transport.messages import OutboundRequest, OutboundResponse, Timeouts, Tls
 from router.watch import discover, start
-from router.watch.discover import Addresses, Discoverer, NotFound, checked, is_within, slices
+from router.watch.discover import Discoverer, NotFound, checked, is_within, slices
 from tests.cases.built import BASELINE, ENVIRONMENT, Files, built, until
 from tests.certificates import Paper
 from tests.router.crowd import hosts
@@ -353,19 +351,3 @@ async def test_a_name_server_that_is_gone_keeps_no_other_fleet_from_being_found(
             told = f"`dns:fra.internal:8000` was not found in {discover.PATIENCE:g} s"
             await until(partial(said, f"discover:{name}", told), 8)
         await asyncio.wait_for(looking, 5)
-
-
-async def test_the_systems_resolver_has_threads_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It can't be ended, and files and reloads are read in the others."""
-    gone = threading.Event()
-    monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: gone.wait(20) or [])
-    one = Addresses()
-    asked = [asyncio.ensure_future(one("fra.internal", 8000)) for _ in range(64)]
-    await asyncio.sleep(0)
-    try:
-        assert await asyncio.wait_for(asyncio.to_thread(lambda: 7), 5) == 7
-    finally:
-        gone.set()
-    with pytest.raises(TypeError):  # what the stand-in gives is no address
-        await asyncio.gather(*asked)
-    await asyncio.wait(asked)
