@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from router.simulator.flight import Flight, Stage
 from router.simulator.scenario import Scenario
-from router.simulator.station import Conduct, Fleet, Outage, Station
+from router.simulator.station import Conduct, Fleet, Outage, Sample, Station
 from router.simulator.tally import Result, Tally, result
 from router.simulator.traces import Trace
 from router.simulator.virtual import run
@@ -35,7 +35,7 @@ class Played:
     result: Result
     tally: Tally
     fleet: Fleet
-    samples: list[tuple[float, dict[str, int]]]
+    samples: list[Sample]
 
 
 def play(
@@ -58,7 +58,7 @@ class _Play:
     def __init__(self, scenario: Scenario, trace: Trace, conduct: Conduct, told: Told) -> None:
         self._scenario, self._trace, self._conduct = scenario, trace, conduct
         self._told = told
-        self._samples: list[tuple[float, dict[str, int]]] = []
+        self._samples: list[Sample] = []
 
     async def go(self) -> Played:
         scenario = self._scenario
@@ -127,7 +127,7 @@ class _Play:
     async def _sample(self, fleet: Fleet) -> None:
         loop = asyncio.get_running_loop()
         while self._conduct.sample:
-            self._samples.append((loop.time(), fleet.loads()))
+            self._samples.append(fleet.sample(loop.time()))
             await asyncio.sleep(self._conduct.sample)
 
     async def _outage(self, outage: Outage, fleet: Fleet) -> None:

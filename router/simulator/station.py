@@ -6,6 +6,7 @@ import asyncio
 import random
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 from policies.model import Priority
 from regions.fleet import Readings
@@ -59,6 +60,15 @@ class Conduct:
     sample: float = 0.0
 
 
+class Sample(NamedTuple):
+    """What is at every replica at a moment, running or waiting, by its key: requests, and their
+    tokens (prompts and whole answers)."""
+
+    at: float
+    requests: dict[str, int]
+    tokens: dict[str, int]
+
+
 @dataclass(slots=True)
 class Fleet:
     """Every engine, by replica key; `at` says where it stands, `kinds` of which part it is."""
@@ -93,10 +103,11 @@ class Fleet:
             if self.at[key] == outage.region and outage.part in {"", self.kinds[key]}
         ]
 
-    def loads(self) -> dict[str, int]:
-        """Requests at every replica, running and waiting."""
+    def sample(self, at: float) -> Sample:
+        """What is at every replica."""
         found = {key: one.engine.load for key, one in self.engines.items()}
-        return {key: load.running + load.waiting for key, load in found.items()}
+        requests = {key: load.running + load.waiting for key, load in found.items()}
+        return Sample(at, requests, {key: one.engine.held for key, one in self.engines.items()})
 
 
 class Station:

@@ -151,6 +151,12 @@ class Engine:
         return Load(len(self._running), len(self._waiting), self._pool.usage)
 
     @property
+    def held(self) -> int:
+        """Tokens of all jobs that are here, running or waiting: prompts and whole answers."""
+        jobs = [one.job for queue in (self._running, self._waiting) for one in queue]
+        return sum([job.prompt_tokens + job.output_tokens for job in jobs])
+
+    @property
     def idle(self) -> bool:
         """Whether it has no job at all."""
         return not (self._running or self._waiting)

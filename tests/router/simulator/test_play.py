@@ -10,7 +10,7 @@ from statistics import fmean
 import httpx
 import pytest
 
-from bench.simulation import crest
+from bench.lost import crest
 from router.config import Limits
 from router.simulator.play import Played, play
 from router.simulator.scenario import Scenario, grounds, round_trip
@@ -83,9 +83,9 @@ def test_a_lost_region_is_left_and_comes_back() -> None:
     assert tally.lost == 0
     assert tally.retried > 0
     assert tally.answers + tally.broken == played.result.requests
-    dark = [loads for at, loads in played.samples if 21 < at < 40]
+    dark = [loads for at, loads, _ in played.samples if 21 < at < 40]
     assert all(loads[key] == 0 for loads in dark for key in loads if key.startswith("fra1"))
-    after = [loads for at, loads in played.samples if at > 60]
+    after = [loads for at, loads, _ in played.samples if at > 60]
     assert any(loads[key] for loads in after for key in loads if key.startswith("fra1"))
 
 
@@ -105,7 +105,7 @@ def test_a_region_that_returns_is_met_by_no_herd(seed: int) -> None:
     assert (played.result.outside, played.tally.lost) == (0, 0)
     looks = [
         (at, [load for key, load in loads.items() if key.startswith("fra1")], loads)
-        for at, loads in played.samples
+        for at, loads, _ in played.samples
     ]
     tried = min(at for at, home, _ in looks if at > 20 and any(home))
     assert tried <= 23.5
@@ -127,8 +127,10 @@ def test_while_a_region_is_lost_and_when_it_returns_no_replica_drowns(
     trace = days(load, [(300, 40), (600, 60), (150, 20)], seed=1)
     played = play(scenario, trace, Conduct(outages=(outage,), sample=0.1))
     assert played.result.outside == 0
-    home = [at for at, now in played.samples if at > 10 and any(now[f"fra1/{n}"] for n in (0, 1))]
-    assert all(any(now.values()) for at, now in played.samples if 5 <= at < 18)
+    home = [
+        at for at, now, _ in played.samples if at > 10 and any(now[f"fra1/{n}"] for n in (0, 1))
+    ]
+    assert all(any(now.values()) for at, now, _ in played.samples if 5 <= at < 18)
     assert crest(played.samples, 5, 10) <= 2
     assert crest(played.samples, home[0], 18) <= 2
 
