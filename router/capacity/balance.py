@@ -38,11 +38,6 @@ from router.snapshot import Snapshot
 
 ENGINE_FULL: Final = 1.25
 """An engine may let a few wait, so that its next batch is full; above this it has enough."""
-
-_SLOWED: Final = 0.4
-"""The same for a whole answer: each of its tokens comes the later, the more are under way there.
-Only the own ones, for what others have is known late, and regions that follow it swing. They tell
-of the others too: where answers are slow, more are under way."""
 _DOUBT: Final = 0.2
 """A forecast is taken as up to so much longer, by chance: routers that see one queue grow don't
 all leave it, nor all come to the next, in the same moment."""
@@ -198,7 +193,7 @@ class Balance:
             else:
                 near = 0
                 if floor and not home:  # as `_near`, without a call
-                    whole = soon + pace * _SLOWED * berth.tokens if key in told else soon
+                    whole = soon + pace * berth.tokens if key in told else soon
                     near = 1 + int(whole * line.sure / _STEP)
                 found.append((tier, False, cost, near, load, number))
         return found
@@ -210,9 +205,15 @@ class Balance:
         return self.readings.usual(key, now) * self._mean() * part
 
     def _near(self, key: str, soon: float, line: Line) -> int:
-        """How far an endpoint away from home, whose best replica is `key`, is in steps."""
+        """How far an endpoint away from home, whose best replica is `key`, is in steps.
+
+        By when a whole answer ends: each token under way at an engine holds it up by as much as one
+        of a prompt, for steps are longer, and more prompts come in between (a test holds that to
+        the engines' model). Only the own ones: what others have is known late, and regions that
+        follow it swing. They tell of the others too: where answers are slow, more are under way.
+        """
         if key in self.readings.told:
-            soon += line.pace * _SLOWED * self.inflight.tokens(key)
+            soon += line.pace * self.inflight.tokens(key)
         return 1 + int(soon * line.sure / _STEP)
 
     def _home(self, endpoint: str) -> bool:

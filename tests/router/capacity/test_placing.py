@@ -17,6 +17,7 @@ from policies.engine import Preference
 from regions.fleet import Reading, Readings
 from regions.health import HealthBook
 from router.capacity.balance import Balance
+from router.capacity.lineup import UNDER_WAY
 from router.capacity.load import InFlight
 from router.capacity.placing import Orders, Placed, Placing, Pool, Wish
 from router.selection import order
@@ -270,6 +271,28 @@ def test_of_two_away_the_busier_is_farther_where_answers_slow_each_other(engines
         found.append(par1.near < iad1.near)
         held.close()
     assert found == [True, not engines]
+
+
+@given(st.integers(0, 20_000), st.integers(0, 20_000), st.integers(1, 4000))
+def test_a_token_under_way_away_from_home_is_as_far_as_one_of_a_prompt(
+    fewer: int, more: int, prompt: int
+) -> None:
+    """More of our own under way makes an endpoint no nearer, and by as much farther as a prompt
+    longer by those tokens would."""
+    inflight, readings = InFlight(), Readings()
+    balance = Balance(lambda: EVEN, HealthBook(), inflight, readings, lambda: 5.0, lambda: 0.0)
+    for tokens in (100, 900) * 100:
+        balance.paces.learn("par1", tokens, 0.03 + tokens / 16_000)
+    readings.report("par1/0", Reading(5.0))
+    near = []
+    for tokens in sorted((fewer, more)):
+        held = inflight.enter("par1/0", tokens + 1)
+        near.append(balance.condition("par1", prompt).near)
+        held.close()
+        alone = balance.condition("par1", prompt + round((1 + UNDER_WAY) * (tokens + 1)))
+        if not alone.late:
+            assert abs(near[-1] - alone.near) <= 1  # rounded to tokens, then to steps
+    assert near[0] <= near[1]
 
 
 def test_who_was_slow_at_first_is_asked_again() -> None:

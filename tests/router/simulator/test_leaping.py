@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import random
+from statistics import fmean
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from router.simulator.leaping import LeapingEngine
 from router.simulator.timing import Engine, EngineSpec, Job, Progress
+from router.simulator.traces import shaped
 
 Load = list[tuple[float, Job]]
 
@@ -84,3 +88,33 @@ def test_cancelling_ends_a_leap_with_its_step() -> None:
 def test_random_steps_are_refused() -> None:
     with pytest.raises(ValueError, match="jitter"):
         LeapingEngine(EngineSpec(jitter=0.1))
+
+
+def held_up(pairs: list[tuple[int, int]], rate: float) -> tuple[float, float]:
+    """Of random arrivals: the tokens that are there on average, and by how much longer than alone
+    an answer lasts from its first token to its end (seconds)."""
+    rng, at, load, spec = random.Random(0), 0.0, list[tuple[float, Job]](), EngineSpec()
+    while len(load) < 500:
+        at += rng.expovariate(rate)
+        load.append((at, Job(f"{len(load)}", *rng.choice(pairs))))
+    told = [one.times for one in drive(LeapingEngine(spec), load) if one.times is not None]
+    there = sum((t.finished - t.submitted) * (t.prompt_tokens + t.output_tokens) for t in told)
+    step = spec.step_floor + spec.per_sequence
+    later = (t.finished - t.first_token - (t.output_tokens - 1) * step for t in told)
+    return there / at, fmean(later)
+
+
+@pytest.mark.parametrize(
+    ("pairs", "rates"),
+    [
+        ([(300, 40), (600, 60), (150, 20)], (2.0, 4.0, 8.0, 11.0, 13.0)),
+        (shaped("chat"), (0.5, 1.0, 2.0, 3.0)),
+    ],
+)
+def test_a_token_under_way_holds_an_answer_up_as_one_of_a_prompt_does_its_beginning(
+    pairs: list[tuple[int, int]], rates: tuple[float, ...]
+) -> None:
+    """From nearly idle to nearly full: so `Balance` has how far a busy endpoint is."""
+    for rate in rates:
+        tokens, later = held_up(pairs, rate)
+        assert 0.75 <= later / (tokens / EngineSpec().prefill_rate) <= 1.25
