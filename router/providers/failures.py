@@ -44,7 +44,9 @@ OPENAI_CODES = frozenset(
         "unsupported_parameter", "unsupported_value", "unknown_parameter", "invalid_value",
         "missing_required_parameter", "billing_hard_limit_reached", "engine_overloaded",
         "BadRequestError", "NotFoundError", "InternalServerError", "ServiceUnavailableError",
-        "UnprocessableEntityError", "RateLimitError", "AuthenticationError",
+        "UnprocessableEntityError", "RateLimitError", "AuthenticationError", "billing_not_active",
+        "insufficient_balance", "exceeded_current_quota_error", "model_decommissioned",
+        "exceed_context_size_error",
     }
 )  # fmt: skip
 OPENAI_PARAMETERS = frozenset(
@@ -57,14 +59,35 @@ OPENAI_PARAMETERS = frozenset(
     }
 )  # fmt: skip
 
+# Each half is of engines and of vendors; the newest words of each stand last.
 _CONTEXT = re.compile(
-    r"maximum context length|context[ _-]?(?:length|window)|input is too long|"
+    r"maximum context length|context[ _-]?(?:length|window|size|limit)|input is too long|"
     r"prompt is too long|max(?:imum)? (?:input )?(?:prompt|sequence) length|too many input tokens|"
-    r"exceeds? the (?:model'?s? )?max",
+    r"exceeds? (?:the (?:model'?s? )?)?max|max_new_tokens` must be <=|model token limit|"
+    r"range of input length|reduce the length of the|token count of \d+ exceeds",
     re.IGNORECASE,
 )
 _LIMIT = re.compile(r"maximum context length is (\d{1,9}) tokens", re.IGNORECASE)
-_UNPAID = frozenset({"insufficient_quota", "billing_hard_limit_reached"})
+# What blames the request, by its status, for the account or the model that an endpoint was given:
+# another endpoint has others. The words are looked for where a message begins, as what it repeats
+# of a prompt comes later.
+_UNPAID = frozenset(
+    {
+        "insufficient_quota", "billing_hard_limit_reached", "billing_not_active",
+        "insufficient_balance", "exceeded_current_quota_error",
+    }
+)  # fmt: skip
+_KEY = frozenset({"invalid_api_key", "authentication_error", "AuthenticationError"})
+_ACCOUNT = re.compile(
+    r"your credit balance is too low|insufficient (?:account )?balance|"
+    r"(?:incorrect|invalid) api key|api key (?:not valid|expired)|user location is not supported",
+    re.IGNORECASE,
+)
+_GONE = frozenset({"model_not_found", "model_decommissioned"})
+# And the other way round: the request's, under a status that blames the endpoint.
+_TOO_LONG = frozenset({"context_length_exceeded", "exceed_context_size_error"})
+_MISTAKES = frozenset({"BadRequestError", "UnprocessableEntityError"}) | _TOO_LONG
+_TOO_MANY = frozenset({"rate_limit_exceeded", "tokens"})
 _REFUSAL = frozenset({"content_filter", "content_policy_violation"})
 
 _MEANINGS: Mapping[Kind, str] = {
@@ -130,13 +153,15 @@ def _date(text: str) -> float | None:
 
 
 def parsed(body: bytes) -> Mapping[str, object]:
-    """An error body as a mapping; empty when it is none."""
+    """An error body as a mapping; empty when it is none. Some put it into a list of its own."""
     if len(body) > _READ_AT_MOST:
         return {}
     try:
         found: object = orjson.loads(body)
     except orjson.JSONDecodeError:
         return {}
+    if isinstance(found, list) and len(found) == 1:
+        found = found[0]
     return found if isinstance(found, Mapping) else {}
 
 
@@ -170,23 +195,44 @@ def openai_error(status: int, error: Mapping[str, object], wait: float | None) -
     """The failure an OpenAI `error` object means; an error in a stream carries its own status."""
     told = (text_in(error, "code"), text_in(error, "type"))
     code = next((name for name in told if name in OPENAI_CODES), "")
-    kind, window = by_status(status), None
-    if kind is Kind.LOAD and code in _UNPAID:
-        kind = Kind.AUTH  # a 429 too, but no time heals it
+    said, window = text_in(error, "message", "detail"), None
+    kind = _kind(status, code, said, error.get("param"))
     message = meaning(kind)
     parameter = error.get("param")
     named = parameter if isinstance(parameter, str) and parameter in OPENAI_PARAMETERS else None
     if kind is Kind.CLIENT:
-        longer = too_long(text_in(error, "message", "detail"))
-        if longer is not None or code == "context_length_exceeded":
+        longer = too_long(said or text_in(error, "error"))
+        if longer is not None or code in _TOO_LONG:
             kind, message = Kind.CONTEXT_LENGTH, longer or meaning(Kind.CONTEXT_LENGTH)
-            limit = _LIMIT.search(text_in(error, "message", "detail"))
-            window = None if limit is None else int(limit[1])
+            window = _window(said, error.get("n_ctx"))
         elif code in _REFUSAL:
             kind, message = Kind.REFUSED, meaning(Kind.REFUSED)
         elif named is not None:
             message = f"the endpoint refused `{named}`; change it or leave it out"
     return Failure(kind, message, status, code, wait, named, window)
+
+
+def _kind(status: int, code: str, said: str, parameter: object) -> Kind:
+    """What a status means, unless the code or the words beside it are surer."""
+    kind = by_status(status)
+    if kind is Kind.LOAD:
+        return Kind.AUTH if code in _UNPAID else kind  # a 429 too, but no time heals it
+    if status == 500 and (code in _MISTAKES or _LIMIT.search(said)):
+        return Kind.CLIENT
+    if kind is not Kind.CLIENT:
+        return kind
+    if code in _UNPAID or code in _KEY or _ACCOUNT.match(said):
+        return Kind.AUTH
+    if code in _GONE or parameter == "model":  # which the endpoint's configuration names
+        return Kind.MISSING
+    return Kind.LOAD if status == 413 and code in _TOO_MANY else kind
+
+
+def _window(said: str, told: object) -> int | None:
+    """Tokens of the model's window, where an error tells them."""
+    if (limit := _LIMIT.search(said)) is not None:
+        return int(limit[1])
+    return told if type(told) is int and 0 < told < 1 << 40 else None
 
 
 def error_in_answer(told: StreamError) -> Failure:
