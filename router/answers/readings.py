@@ -33,7 +33,10 @@ class Reading(NamedTuple):
 Reader = Callable[[Object], Reading]
 _CONTENT = Reading(content=True)
 _CHOICES = 128
-_BROKEN = frozenset(("error", "abort"))
+# Reasons to stop of engines, and of the vendors behind them, that mean: not by the model.
+_BROKEN = frozenset(
+    ("error", "abort", "cancelled", "network_error", "insufficient_system_resource")
+)  # fmt: skip
 _RESPONSE_ENDS = frozenset(("response.completed", "response.incomplete", "response.failed"))
 
 
@@ -48,13 +51,15 @@ def read_chat(document: Object) -> Reading:
     """Chat completions and completions, chunks and whole answers."""
     if document.get("error"):  # some servers write an empty one beside a good answer
         return Reading(error=StreamError.read(document["error"]))
-    if document.get("object") == "error":
+    choices = document.get("choices")
+    if choices is None and _complains(document):
         return Reading(error=StreamError.read(document))
     content, finish = False, 0
-    choices = document.get("choices")
     for choice in choices if isinstance(choices, list) else ():
         if not isinstance(choice, dict):
             continue
+        if choice.get("error"):  # of aggregators, beside any reason to stop
+            return Reading(error=StreamError.read(choice["error"]))
         reason = choice.get("finish_reason")
         if isinstance(reason, dict):  # SGLang's native shape
             reason = reason.get("type")
@@ -64,6 +69,16 @@ def read_chat(document: Object) -> Reading:
             finish |= _bit(choice)
         content = content or _chat_content(choice)
     return Reading(content, finish, usage=_usage(document))
+
+
+def _complains(document: Object) -> bool:
+    """Whether what holds no answer is an error without the name of one."""
+    if document.get("object") == "error":
+        return True
+    if isinstance(document.get("detail"), str):
+        return True
+    words = document.get("message")
+    return isinstance(words, str) and ("code" in document or "type" in document)
 
 
 def _bit(choice: Object) -> int:
@@ -247,6 +262,9 @@ class SseDecoder:
                 frames.append(Frame(event.raw, done=True))
             else:
                 frame = self._frame(event)
+                if frame is None and event.name == b"error":
+                    said = event.data.decode("utf-8", "replace")
+                    frame = Frame(event.raw, error=StreamError.read(said))
                 if frame is None:
                     self.malformed += 1
                 else:
@@ -261,6 +279,8 @@ class SseDecoder:
             data, document = parsed(event.data)
         except orjson.JSONDecodeError:
             return None
+        if isinstance(document, list) and len(document) == 1:
+            document = document[0]  # as some write an error
         if not isinstance(document, dict):
             return None
         raw = event.raw if data is event.data else _written(event, data)
@@ -268,6 +288,8 @@ class SseDecoder:
             spliced = self._model.splice(raw, document)
             raw = _rewritten(event, self._model, document) if spliced is None else spliced
         reading = self._reader(document)
+        if event.name == b"error" and reading.error is None:
+            reading = Reading(error=StreamError.read(document.get("error") or document))
         if self._drops and reading.usage and document.get("choices") == []:
             return Frame(b"", usage=reading.usage)
         if reading == _CONTENT:
