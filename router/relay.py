@@ -1,8 +1,9 @@
 """Step 11, relay: the bytes of an opened answer go to the client, and nothing else ever does.
 
 No other endpoint's words are spliced in. A stream that breaks off ends with an error event that
-a machine can read, and without the mark of a good end. The endpoint is cut off as soon as the
-client leaves.
+a machine can read, and without the mark of a good end. One that ends well is given that mark where
+its endpoint wrote none: clients wait for it, or take what has none for cut off. The endpoint is
+cut off as soon as the client leaves.
 """
 
 from __future__ import annotations
@@ -17,10 +18,12 @@ from router.frozen import frozen
 from router.inbound.exchange import Exchange, Lines, Prompt
 from router.opening import OpenedStream, OpenedWhole
 from router.sse import only_alive
-from router.transport.messages import AttemptFailed, Pushing
+from router.transport.messages import AnswerTimeout, AttemptFailed, Pushing
 
 # After the last event the endpoint has this long to end its body, so that the connection lives.
 _LINGER = 1.0
+# What may follow the last reason to stop, usage and the mark of the end, comes within this.
+_TAIL = 5.0
 # Added to the deadline for a client that takes nothing any more.
 _GRACE = 1.0
 
@@ -92,12 +95,14 @@ def _error(reason: str) -> dict[str, object]:
 class _Tally:
     """What the frames said so far. Ends at the first error or the last frame.
 
-    `last` are the last bytes of a good end, where they are kept to go out with the answer's own.
+    `last` are the last bytes of a good end, where they are kept to go out with the answer's own;
+    so many `answers` were asked for.
     """
 
-    __slots__ = ("done", "error", "events", "finish", "last", "sent", "usage")
+    __slots__ = ("answers", "done", "error", "events", "finish", "last", "sent", "usage")
 
-    def __init__(self) -> None:
+    def __init__(self, answers: int) -> None:
+        self.answers = answers
         self.done = False
         self.error: StreamError | None = None
         self.events = 0
@@ -105,6 +110,11 @@ class _Tally:
         self.sent = 0
         self.last = b""
         self.usage: Mapping[str, object] | None = None
+
+    @property
+    def stopped(self) -> bool:
+        """Whether each answer has its reason to stop."""
+        return self.finish.bit_count() >= self.answers
 
     def take(self, frames: list[Frame] | tuple[Frame, ...]) -> bytes:
         """The bytes to pass on."""
@@ -134,18 +144,24 @@ async def relay(
     clock: Callable[[], float],
     error_event: ErrorEvent = chat_error,
     answers: int = 1,
+    mark: bytes = b"",
 ) -> Relayed:
     """Pass an opened stream on, to its end or to the client's; so many `answers` were asked for.
+
+    `mark` is what tells the client of a good end, for an endpoint that doesn't.
 
     The record is whole in every case but cancellation. Never call it inside `while_connected`: it
     watches the client itself.
     """
-    tally = _Tally()
+    tally = _Tally(answers)
     before = exchange.on_gone(opened.response.abort)
     failure: str | None = None
     try:
         async with asyncio.timeout_at(pace.deadline + _GRACE):
-            failure = await _run(exchange, opened, headers, pace, clock, tally, answers)
+            failure = await _run(exchange, opened, headers, pace, clock, tally)
+            if failure is None and not tally.done:
+                tally.take([Frame(mark)])
+                tally.last = mark
             if not exchange.gone:
                 await exchange.end(error_event(failure) if failure is not None else tally.last)
             await _linger(opened, clock, failure)
@@ -164,7 +180,6 @@ async def _run(
     pace: Pace,
     clock: Callable[[], float],
     tally: _Tally,
-    answers: int,
 ) -> str | None:
     """The stream itself; why it is incomplete, or None."""
     first = tally.take(opened.held)
@@ -180,13 +195,16 @@ async def _run(
         else:
             await _pulled(exchange, opened, pace, clock, tally)
     except AttemptFailed as error:
-        return "deadline" if error.hurried else error.code
+        if error.hurried:
+            return "deadline"
+        if not (isinstance(error, AnswerTimeout) and tally.stopped):
+            return error.code
     except ValueError:
         return "garbled"
     if tally.error is not None:
         return "upstream_error"
     # Some servers end without a last event: a reason to stop of each answer is then a good end.
-    return None if tally.done or tally.finish.bit_count() >= answers else "connection_lost"
+    return None if tally.done or tally.stopped else "connection_lost"
 
 
 async def _pulled(
@@ -203,7 +221,12 @@ async def _pulled(
         if not data:
             break
         if not only_alive(data):
-            until = clock() + pace.idle
+            until = clock() + _patience(pace, tally)
+
+
+def _patience(pace: Pace, tally: _Tally) -> float:
+    """Seconds of silence that are waited through: few once nothing but the end is to come."""
+    return min(pace.idle, _TAIL) if tally.stopped else pace.idle
 
 
 async def _pushed(
@@ -227,15 +250,15 @@ async def _pushed(
             return put(same)
         if only_alive(data):
             response.unheard()
-        out = tally.take(feed(data))
+        stopped, out = tally.stopped, tally.take(feed(data))
         if tally.done:
             tally.last = out
             return False
         more = put(out) if out else True
-        return more and not (tally.error or exchange.gone)
+        return more and tally.stopped is stopped and not (tally.error or exchange.gone)
 
     while not (tally.done or tally.error or exchange.gone):
-        if await response.push(take, pace.idle, clock):
+        if await response.push(take, _patience(pace, tally), clock):
             await exchange.write(tally.take(opened.decoder.finish()))
             return
         await prompt.drained()

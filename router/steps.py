@@ -41,7 +41,7 @@ from router.pipeline import Observed, Refused
 from router.relay import Pace, Relayed, deliver, relay
 from router.settling import Ended, end
 from router.snapshot import Snapshot
-from router.surfaces.errors import error_event, send_error
+from router.surfaces.errors import end_mark, error_event, send_error
 from router.tiers.grading import Graders
 from router.tiers.shadow import ShadowLane
 from router.types import (
@@ -282,11 +282,11 @@ class TwelveSteps:
         self, dispatched: Dispatched, opened: OpenedStream, exchange: Exchange, headers: Lines
     ) -> Relayed:
         arrival = dispatched.plan.arrival
-        pace = Pace(idle_of(dispatched.plan), arrival.deadline)
-        told = error_event(arrival.surface.name)
+        pace, name = Pace(idle_of(dispatched.plan), arrival.deadline), arrival.surface.name
+        told, mark = error_event(name), end_mark(name)
         count = dispatched.plan.body.get("n")
         answers = count if type(count) is int else 1
-        return await relay(exchange, opened, headers, pace, self.loop_time, told, answers)
+        return await relay(exchange, opened, headers, pace, self.loop_time, told, answers, mark)
 
     def settle(
         self,

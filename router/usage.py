@@ -141,8 +141,11 @@ def _texts(holder: Mapping[str, object]) -> int:
 def streamed_bytes(first: bytes, sent: int, events: int) -> int:
     """Bytes of text in a stream whose events are like the `first` with content in it.
 
-    Most of an event is what holds the text. Each counts for one token at least.
+    Most of an event is what holds the text. Each counts for one token at least, and for no more
+    where none had text.
     """
+    if not first:
+        return events * _BYTES_PER_TOKEN
     try:
         chunk: object = orjson.loads(first.partition(b"data:")[2])
     except orjson.JSONDecodeError:

@@ -1,4 +1,5 @@
-"""How each surface says that something went wrong: as JSON, or as an event mid-stream."""
+"""How each surface says that something went wrong, as JSON or as an event mid-stream, or that all
+went well."""
 
 from __future__ import annotations
 
@@ -15,11 +16,17 @@ from router.types import Arrival
 PATIENCE: Final = 60.0
 """Seconds."""
 _EVENTS = {"messages": messages_error, "responses": responses_error}
+_MARKED: Final = frozenset({"chat.completions", "completions"})
 
 
 def error_event(surface: str) -> ErrorEvent:
     """The error event of a surface's streams."""
     return _EVENTS.get(surface, chat_error)
+
+
+def end_mark(surface: str) -> bytes:
+    """What a surface's streams end with, where that says nothing of the answer itself."""
+    return b"data: [DONE]\n\n" if surface in _MARKED else b""
 
 
 def _soon(error: RequestError) -> bool:
