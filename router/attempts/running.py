@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 PREFILLED: Final = "prefilled"
 """The result of an attempt that computed the prompt for another one: it answers nothing."""
+_SAYS_NOTHING: Final = frozenset({PREFILLED, Kind.CONTEXT_LENGTH.value})
+"""Results that don't tell whether another answer would have come."""
 
 
 class Run:
@@ -59,15 +61,22 @@ class Run:
         return None if self.moved is None or self.moved[0] != endpoint else self.moved[1]
 
     def outgrew(self, candidacy: Candidacy, one: Failed) -> bool:
-        """Whether the request was too long for this endpoint, and another one takes more.
+        """Whether the request was too long for this endpoint, and another one takes more, or was
+        asked before and may: what that one failed by is then what may change.
 
         Tokens are counted here by a rule of thumb: of code or Chinese there are more.
         """
         window = one.window or candidacy.endpoint.context_tokens
-        if one.result != Kind.CONTEXT_LENGTH or window is None:
+        if one.result != Kind.CONTEXT_LENGTH:
             return False
-        self.short = max(self.short, window)
-        return not all(self.is_short(other.endpoint) for other in self.plan.ranked.order)
+        if window is not None:
+            self.short = max(self.short, window)
+            if not all(self.is_short(other.endpoint) for other in self.plan.ranked.order):
+                return True
+        before = {past.endpoint for past in self.attempts if past.result not in _SAYS_NOTHING}
+        known = self.arrival.snapshot.policy.endpoints
+        others = [known[name].context_tokens for name in before - {candidacy.endpoint.name}]
+        return any(takes is None or window is None or takes > window for takes in others)
 
     def is_short(self, endpoint: Endpoint) -> bool:
         """Whether an endpoint is not known to take more than what the request was too long for."""

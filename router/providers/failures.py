@@ -88,6 +88,8 @@ _GONE = frozenset({"model_not_found", "model_decommissioned"})
 _TOO_LONG = frozenset({"context_length_exceeded", "exceed_context_size_error"})
 _MISTAKES = frozenset({"BadRequestError", "UnprocessableEntityError"}) | _TOO_LONG
 _TOO_MANY = frozenset({"rate_limit_exceeded", "tokens"})
+# A 503 of a server that is well and full, as engines and routers before them say it.
+_FULL = re.compile(r"overloaded|queue is full|\bbusy\b|at capacity|pending requests", re.IGNORECASE)
 _REFUSAL = frozenset({"content_filter", "content_policy_violation"})
 
 _MEANINGS: Mapping[Kind, str] = {
@@ -217,6 +219,8 @@ def _kind(status: int, code: str, said: str, parameter: object) -> Kind:
     kind = by_status(status)
     if kind is Kind.LOAD:
         return Kind.AUTH if code in _UNPAID else kind  # a 429 too, but no time heals it
+    if status == 503 and _FULL.search(said):
+        return Kind.LOAD
     if status == 500 and (code in _MISTAKES or _LIMIT.search(said)):
         return Kind.CLIENT
     if kind is not Kind.CLIENT:

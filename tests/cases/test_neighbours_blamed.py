@@ -151,3 +151,52 @@ async def test_a_mistake_is_one_under_500_too(tmp_path: Path, name: str) -> None
         assert len(world.transport.sent) == 4
         live = world.router.live
         assert live.health.marked(live.loop_time()) == ()
+
+
+FULL = ("The request queue is full.", "server busy, please try again", "All workers are busy")
+
+
+@pytest.mark.parametrize("words", FULL)
+async def test_a_full_queue_is_load_under_503_too(tmp_path: Path, words: str) -> None:
+    """The only server there is answers again as soon as it can. See sgl-project/sglang#39464."""
+    body = said({"message": words, "type": "service_unavailable", "code": 503})
+    full = True
+
+    def script(host: str, number: int) -> Reply:
+        return Reply(503, JSON, [body]) if full else answer()
+
+    async with built(tmp_path, script) as world:
+        live = world.router.live
+        for _ in range(8):
+            done = await world.ask("de")
+            assert (done.status, done.code) == (503, "upstream_unavailable")
+            assert live.health.marked(live.loop_time()) == ()
+        full = False
+        assert (await world.ask("de")).status == 200
+
+
+@pytest.mark.parametrize(
+    ("declared", "status"), [(None, 503), (32768, 503), (4096, 400), (2048, 400)]
+)
+async def test_a_smaller_fallback_does_not_hide_why_the_first_failed(
+    tmp_path: Path, declared: int | None, status: int
+) -> None:
+    """That one takes more, or may: the client need not shorten anything."""
+    message = "This model's maximum context length is 4096 tokens"
+    told = {"type": "BadRequestError", "message": message}
+    baseline = BASELINE
+    if declared is not None:
+        first = f"  fra: {{kind: vllm, context: {declared},"
+        baseline = baseline.replace("  fra: {kind: vllm,", first)
+
+    def script(host: str, number: int) -> Reply:
+        if host == "fra1":
+            return Reply(503, (*JSON, (b"retry-after", b"7")), [b""])
+        return Reply(400, JSON, [said(told)])
+
+    async with built(tmp_path, script, Files(baseline=baseline)) as world:
+        done = await world.ask("eu")
+        assert done.status == status
+        error = json.loads(done.written)["error"]
+        assert [one["endpoint"] for one in error["reasons"]][:2] == ["fra", "par"]
+        assert status == 400 or done.sent["retry-after"] == "7"
