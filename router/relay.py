@@ -212,7 +212,7 @@ async def _pulled(
 ) -> None:
     """Chunk by chunk: read, then written, before the next is read."""
     chunk, decoder = opened.response.chunk, opened.decoder
-    until = clock() + pace.idle
+    until = clock() + _patience(pace, tally)
     while not (tally.done or tally.error or exchange.gone):
         data = await chunk(until)
         out = tally.take(decoder.feed(data) if data else decoder.finish())
