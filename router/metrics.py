@@ -11,12 +11,15 @@ from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
+
+if TYPE_CHECKING:
+    from router.types import Attempt
 
 STEPS: Final = (
     "authenticate", "admit", "classify", "decide", "grade", "filter",
@@ -198,10 +201,15 @@ ALL: Final = (
     Described(
         "domicile_first_content_seconds",
         "histogram",
-        "From dispatch to first content.",
+        "From when a stream was asked for to its first content, of the attempt that answered.",
         ("endpoint",),
     ),
-    Described("domicile_own_seconds", "histogram", "The router's own time before dispatch.", ()),
+    Described(
+        "domicile_own_seconds",
+        "histogram",
+        "From a request's arrival to its first dispatch: its body, deciding, waiting, the log.",
+        (),
+    ),
 )
 
 Labels = tuple[str, ...]
@@ -255,6 +263,15 @@ class Metrics:
     def render(self) -> bytes:
         """The Prometheus text exposition."""
         return rendered(self.read(), ALL)
+
+
+def attempted(metrics: Metrics, tried: Iterable[Attempt], *, stream: bool) -> None:
+    """Count attempts by what came of them; of a stream, how long its first content took."""
+    for one in tried:
+        told = f"{one.result}:{one.provider_code}" if one.result == "tls_failed" else one.result
+        metrics.count("domicile_attempts_total", (one.endpoint, told))
+        if stream and one.result == "ok":
+            metrics.time("domicile_first_content_seconds", one.millis / 1000, (one.endpoint,))
 
 
 def rendered(read: Readout, described: Iterable[Described]) -> bytes:

@@ -35,7 +35,7 @@ from router.inbound.idempotency import HEADER, Idempotency
 from router.inbound.misdirection import Direction, direct
 from router.inbound.once import refuse_repeated
 from router.inbound.passed import Digested
-from router.metrics import Metrics
+from router.metrics import Metrics, attempted
 from router.opening import OpenedStream
 from router.pipeline import Observed, Refused
 from router.relay import Pace, Relayed, deliver, relay
@@ -252,6 +252,9 @@ class TwelveSteps:
         """10. See `router.dispatch`. An answer that is kept under the request's key ends it."""
         if committed.subject.admitted.lease.once is not None:
             await self.idempotency.give(committed.subject)
+        if not tried:
+            began = committed.subject.arrival.began
+            self.metrics.time("domicile_own_seconds", self.loop_time() - began)
         try:
             return await self.dispatcher.run(committed, tried)
         except AuditError:
@@ -305,9 +308,7 @@ class TwelveSteps:
         except AuditError:
             # Recovery closes what stays open; the client's answer is not held back for it.
             self.metrics.count("domicile_log_failures_total")
-        for one in tried:
-            told = f"{one.result}:{one.provider_code}" if one.result == "tls_failed" else one.result
-            self.metrics.count("domicile_attempts_total", (one.endpoint, told))
+        attempted(self.metrics, tried, stream=plan.admitted.asked.stream)
         if plan.admitted.lease.reservation is not None and how != "decided_again":
             used = 0 if ended.usage is None else sum(ended.usage)
             plan.admitted.lease.settle(used, ended.micro_dollars or 0)

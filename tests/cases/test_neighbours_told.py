@@ -1,0 +1,65 @@
+"""Neighbours of the reports on metrics: what is documented is counted, each at its time."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+from prometheus_client.parser import text_string_to_metric_families
+
+import router
+from router.metrics import ALL
+from tests.router.scripted import DONE, Reply, Scripted, answer, event, failure, scripted, stream
+
+FIRST, OWN = "domicile_first_content_seconds", "domicile_own_seconds"
+
+
+class Late(Reply):
+    """First content after a while."""
+
+    async def chunk(self, until: float) -> bytes:
+        """The next piece."""
+        await asyncio.sleep(0.03)
+        return await super().chunk(until)
+
+
+def counted(world: Scripted, name: str) -> dict[str, float]:
+    """A histogram's count and sum by its endpoint."""
+    text = world.router.live.metrics.render().decode()
+    return {
+        sample.labels.get("endpoint", "") + sample.name.removeprefix(name): sample.value
+        for family in text_string_to_metric_families(text)
+        for sample in family.samples
+        if family.name == name and not sample.name.endswith("_bucket")
+    }
+
+
+async def test_the_time_to_the_first_token_is_that_of_who_answered(tmp_path: Path) -> None:
+    """higress-group/higress#2595: a documented time that nobody ever recorded."""
+
+    def script(host: str, number: int) -> Reply:
+        return failure(500) if host == "fra1" else Late(200, stream().headers, pieces)
+
+    pieces = [event(content="hi"), event(content=" you"), DONE]
+    async with scripted(tmp_path, script) as world:
+        assert (await world.ask(stream=True)).sent["x-domicile-endpoint"] == "par1"
+        found = counted(world, FIRST)
+        assert found["par1_count"] == 1
+        assert 0.02 <= found["par1_sum"] < 2
+        assert "fra1_count" not in found
+        own = counted(world, OWN)
+        assert own["_count"] == 1
+        assert own["_sum"] < found["par1_sum"] + 2
+
+
+async def test_a_whole_answer_has_no_first_token(tmp_path: Path) -> None:
+    async with scripted(tmp_path, lambda host, number: answer()) as world:
+        await world.ask()
+        assert counted(world, FIRST) == {}
+        assert counted(world, OWN)["_count"] == 1
+
+
+def test_every_metric_that_is_described_is_recorded_somewhere() -> None:
+    root = Path(str(router.__file__)).parent
+    text = "".join(path.read_text() for path in root.rglob("*.py"))
+    assert [one.name for one in ALL if text.count(f'"{one.name}"') < 2] == []
