@@ -6,6 +6,7 @@ pass over parts that it doesn't know. Here each part is known or refused, by its
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Mapping, Sequence
 
@@ -16,6 +17,7 @@ from router.errors import RequestError
 _IMAGE = re.compile(r"data:image/(?:png|jpeg|gif|webp);base64,[A-Za-z0-9+/]")
 _PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,39}")  # hardly a word of a prompt
 _TOOL_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")
+_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 # Members that carry nothing with these values; SDKs write them into assistant messages.
 _EMPTY: tuple[object, ...] = (None, [], {})
 _MEMBERS: Mapping[str, frozenset[str]] = {
@@ -45,9 +47,19 @@ def messages_of(messages: object, *, tools_given: bool) -> list[Mapping[str, obj
     if not isinstance(messages, list) or not messages:
         raise _refused("messages", "must be a list that is not empty")
     made = [_message(f"messages.{i}", message) for i, message in enumerate(messages)]
+    if not any(message["role"] != "system" and _says(message) for message in made):
+        raise _refused("messages", "hold no text; an empty message is not passed on here")
     _check_order(made, tools_given)
     _check_calls(made)
     return made
+
+
+def _says(message: Mapping[str, object]) -> bool:
+    """Whether anything of it is left by a translation that passes over empty texts."""
+    content = message["content"]
+    parts = content if isinstance(content, list) else [{"type": "text", "text": content}]
+    said = any(part["type"] != "text" or str(part["text"] or "").strip() for part in parts)
+    return said or message["role"] == "tool" or bool(message.get("tool_calls"))
 
 
 def _message(at: str, message: object) -> Mapping[str, object]:
@@ -66,9 +78,22 @@ def _message(at: str, message: object) -> Mapping[str, object]:
     made["content"] = _content(f"{at}.content", role, made.get("content"))
     if role == "assistant":
         _check_tool_calls(at, made)
-    if role == "tool" and not (isinstance(made.get("tool_call_id"), str) and made["tool_call_id"]):
-        raise _refused(f"{at}.tool_call_id", "is missing")
+    if role == "tool":
+        if not (isinstance(made.get("tool_call_id"), str) and made["tool_call_id"]):
+            raise _refused(f"{at}.tool_call_id", "is missing")
+        made["tool_call_id"] = _linking(str(made["tool_call_id"]))
+    calls = made.get("tool_calls")
+    if isinstance(calls, list):
+        made["tool_calls"] = [{**call, "id": _linking(call["id"])} for call in calls]
     return made
+
+
+def _linking(given: str) -> str:
+    """The id of a tool call as Converse takes it. It links a result to its call, and says nothing
+    more: other models' ids (`functions.search:0`) hold what is refused here."""
+    if _ID.fullmatch(given):
+        return given
+    return f"call_{hashlib.sha256(given.encode('utf-8', 'surrogatepass')).hexdigest()[:32]}"
 
 
 def _content(at: str, role: str, content: object) -> object:

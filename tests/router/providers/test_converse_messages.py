@@ -1,5 +1,6 @@
 """Messages that Converse can hold, and the place of each that it can't."""
 
+import re
 from typing import Any
 
 import pytest
@@ -113,3 +114,29 @@ def test_refusals_repeat_nothing(where: str, canary: str) -> None:
     with pytest.raises(RequestError) as caught:
         messages_of([user(), made[where]], tools_given=True)
     assert canary not in f"{caught.value!r} {caught.value} {caught.value.param}"
+
+
+@pytest.mark.parametrize("said", ["functions.search:0", "call é", "c" * 65, "\ud800", "a.b"])
+def test_an_id_of_another_model_still_links(said: str) -> None:
+    """A conversation that began elsewhere goes on here: its ids are links, and nothing more."""
+    messages = [
+        user(),
+        assistant(call(id=said), call(id="c2")),
+        {"role": "tool", "tool_call_id": "c2", "content": "2"},
+        {"role": "tool", "tool_call_id": said, "content": "1"},
+    ]
+    made: list[Any] = list(messages_of(messages, tools_given=True))
+    first, second = (one["id"] for one in made[1]["tool_calls"])
+    assert re.fullmatch("[A-Za-z0-9_-]{1,64}", first)
+    assert (second, made[2]["tool_call_id"], made[3]["tool_call_id"]) == ("c2", "c2", first)
+    assert messages[1]["tool_calls"][0]["id"] == said  # the client's own body stays as it is
+
+
+@pytest.mark.parametrize("content", ["", " \n", [], [{"type": "text", "text": ""}]])
+def test_nobody_is_asked_nothing(content: Any) -> None:
+    """Translation passes over empty texts: what was asked would be no message at all."""
+    with pytest.raises(RequestError, match="hold no text") as caught:
+        messages_of([{"role": "system", "content": "be brief"}, user(content)], tools_given=False)
+    assert caught.value.param == "messages"
+    for more in (user("x"), image(PNG), {"role": "assistant", "content": "x"}):
+        assert len(messages_of([user(content), more], tools_given=False)) == 2
