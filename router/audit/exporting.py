@@ -22,7 +22,17 @@ from router.audit.rows import Row, joined
 
 VENDOR: Final = "Domicile"
 OCSF_VERSION: Final = "1.9.0-dev"
+CHAT: Final = "chat.completions"
 _OTHER: Final = 99
+_PROVIDERS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "aws": "aws.bedrock",
+        "azure": "azure.ai.openai",
+        "gcp": "gcp.vertex_ai",
+        "mistral": "mistral_ai",
+    }
+)
+"""Providers by their names in OpenTelemetry's conventions for generative AI, where they differ."""
 _SKIPPED: Final = frozenset({"heartbeat", "attempt", "decision"})
 _LOUD: Final = frozenset({"drift", "veto", "key", "recovery"})
 
@@ -157,6 +167,10 @@ def _otel_record(event: Event) -> dict[str, object]:
     row = event.row
     facts: dict[str, object] = {"domicile.record": event.record, "domicile.kind": event.kind}
     if row is not None:
+        if row.surface == CHAT:
+            facts["gen_ai.operation.name"] = "chat"
+        if row.provider:
+            facts["gen_ai.provider.name"] = _PROVIDERS.get(row.provider, row.provider)
         facts |= {
             "gen_ai.request.model": row.model,
             "gen_ai.usage.input_tokens": row.tokens_in,

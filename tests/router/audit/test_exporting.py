@@ -69,6 +69,8 @@ async def test_otel_is_a_logs_request(found: list[Event]) -> None:
     facts = {one["key"]: one["value"] for one in record["attributes"]}
     assert facts["cloud.region"] == {"stringValue": "self:par1"}
     assert facts["gen_ai.usage.input_tokens"] == {"intValue": "3"}
+    assert facts["gen_ai.operation.name"] == {"stringValue": "chat"}
+    assert facts["gen_ai.provider.name"] == {"stringValue": "self"}
     assert facts["domicile.rules"] == {"arrayValue": {"values": [{"stringValue": "any"}]}}
     assert record["timeUnixNano"].endswith("000")
     assert (record["severityText"], record["body"]) == ("INFO", {"stringValue": "ok"})
