@@ -8,9 +8,10 @@ worked.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from ipaddress import ip_network
 from typing import Final
+from urllib.parse import urlsplit
 
 from policies.attributes import nearest
 from policies.files import AssuranceConfig, EndpointConfig, ReplicasConfig
@@ -19,6 +20,7 @@ from regions.atlas import Atlas
 from regions.countries import Countries
 from regions.document import Path
 from regions.footprints.base import VENDORS
+from regions.footprints.own import is_loopback
 from regions.model import Assurance, Burst, Endpoint, Price
 from regions.places import PlaceError
 
@@ -34,6 +36,7 @@ _WRITTEN: Final = {
     "kubernetes": "NAMESPACE/SERVICE, as llm/large",
     "file": "path",
 }
+_UNFILLED: Final = re.compile(r"\$[{(]|\{\{")
 SELF_KINDS: Final = frozenset({"vllm", "sglang", "llamacpp", "self"})
 _PROVIDERS: Final[Mapping[str, str]] = {
     "anthropic-aws": "aws",
@@ -45,6 +48,17 @@ _PROVIDERS: Final[Mapping[str, str]] = {
 # Settings that don't move a byte's place, of every kind.
 COMMON: Final = frozenset(
     {"share", "api_version", "deployment", "path", "retry_unknown", "scheduling"}
+)
+
+FEATURES: Final = frozenset(
+    {
+        "audio", "audio_output", "files", "images", "json_schema", "stream", "stream_usage",
+        "tools", "video",
+    }
+)  # fmt: skip
+"""What a call may need, by the parameter tables; and that a stream may be asked for its usage."""
+SURFACES: Final = frozenset(
+    {"chat.completions", "completions", "converse", "embeddings", "messages", "responses"}
 )
 
 
@@ -66,6 +80,11 @@ def endpoint_from(name: str, config: EndpointConfig, path: Path, atlas: Atlas) -
             "`cache` is of servers of your own; a vendor's caches are told apart by credential"
         )
         raise Refused((*path, "cache"), message)
+    if _UNFILLED.search(config.model):
+        message = f"nothing is filled in here: `{config.model}` would be asked for as it stands"
+        raise Refused((*path, "model"), message)
+    _check_words("features", config.features, FEATURES, path)
+    _check_words("surfaces", config.surfaces, SURFACES, path)
     return Endpoint(
         name=name,
         kind=config.kind,
@@ -240,6 +259,47 @@ def _burst(config: EndpointConfig, path: Path) -> Burst | None:
 
 def _assurance(config: AssuranceConfig) -> Assurance:
     return Assurance(config.name, config.evidence, config.approved_by, config.until)
+
+
+def _check_words(key: str, words: tuple[str, ...], known: frozenset[str], path: Path) -> None:
+    """A word that nobody reads would leave the endpoint out of what it was meant to serve."""
+    for word in words:
+        if word not in known:
+            singular = key.removesuffix("s")
+            raise Refused((*path, key), f"{singular} `{word}` is not known{nearest(word, known)}")
+
+
+def one_server_in_two_places(endpoints: Iterable[Endpoint]) -> Iterator[tuple[str, str]]:
+    """Own endpoints that are asked where one of another region is: name, and what to do.
+
+    One of the two regions is wrong, and nobody can tell which.
+    """
+    seen: dict[str, Endpoint] = {}
+    for endpoint in endpoints:
+        for server in _servers(endpoint) if endpoint.self_operated else ():
+            other = seen.setdefault(server, endpoint)
+            if other.source != endpoint.source:
+                message = (
+                    f"`{endpoint.name}` in {endpoint.source} and `{other.name}` in {other.source} "
+                    "are asked at the same place; a server is in one region: correct one of them"
+                )
+                yield endpoint.name, message
+                break
+
+
+def _servers(endpoint: Endpoint) -> Iterator[str]:
+    """Where it is asked, in one spelling. What listens on this machine stands in for others."""
+    for url in endpoint.urls:
+        try:
+            parts = urlsplit(url)
+            port = parts.port or {"https": 443}.get(parts.scheme, 80)
+        except ValueError:
+            continue  # no URL: refused when it is to be called
+        if is_loopback(parts.hostname or ""):
+            continue
+        yield f"{parts.hostname}:{port}{parts.path.rstrip('/') or '/v1'}"
+    if "replicas" in endpoint.settings:
+        yield endpoint.settings["replicas"].replace("+tls:", ":", 1)
 
 
 def _check_operate(codes: tuple[str, ...], path: Path) -> None:

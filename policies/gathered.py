@@ -108,6 +108,11 @@ def gather_files(
 
 def _documents(files: Iterable[PolicyFile], errors: Errors) -> Iterator[Document]:
     for file in files:
+        if not file.content.strip():
+            # As a file is for a moment that is written anew: what it says must not be lost with it.
+            message = "the file is empty; one without rules says `rules: []`"
+            errors.found.append(DocumentError(Mark(file.name, 1, 1), message))
+            continue
         try:
             yield Document.parse(file.content, file.name)
         except DocumentErrors as problem:

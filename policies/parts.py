@@ -17,7 +17,7 @@ from policies.attributes import (
     nearest,
 )
 from policies.disaggregated import halves, with_prefill
-from policies.endpoints import endpoint_from
+from policies.endpoints import endpoint_from, one_server_in_two_places
 from policies.files import (
     AppConfig,
     AttributeConfig,
@@ -192,6 +192,8 @@ class Parts:
         def fail(name: str, key: str, message: str) -> None:
             self.fail(self._sections["endpoints"][name], message, key)
 
+        for name, message in one_server_in_two_places(result.values()):
+            fail(name, "region", message)
         return with_prefill(result, fail)
 
     def models(self, endpoints: Mapping[str, Endpoint]) -> Mapping[str, Model]:
@@ -217,6 +219,8 @@ class Parts:
                     elif endpoint in prefilling:
                         message = f"endpoint `{endpoint}` computes another one's prompts; list that"
                         self.fail(entry, message, "tiers", tier)
+                for endpoint in {one for one in names if names.count(one) > 1}:
+                    self.fail(entry, f"endpoint `{endpoint}` stands twice", "tiers", tier)
             if not tiers:
                 self.fail(entry, f"model `{name}` has no endpoint", "tiers")
             grading = self._grading(entry, config)

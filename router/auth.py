@@ -22,6 +22,7 @@ from policies.parts import limits_from
 from regions.document import Document, validate
 from router.errors import RequestError
 from router.settings.config_types import Strict
+from router.settings.sink_urls import Address
 
 PREFIX: Final = "dom-"
 ROLES: Final = ("application", "auditor", "operator")
@@ -102,7 +103,7 @@ class KeyLine(Strict):
     view_from: str = ""
     priority: Urgency | None = None
     home_region: str | None = None
-    home_url: str | None = None
+    home_url: Address | None = None
 
 
 class KeysFile(Strict):

@@ -14,7 +14,7 @@ from pydantic import BeforeValidator, Field, model_validator
 
 from regions.document import Document, validate
 from router.capacity.priority import PrioritiesSection
-from router.settings import bounded
+from router.settings import bounded, sink_urls
 from router.settings.config_log import LogSection
 from router.settings.config_types import Duration, Secret, Size, Strict
 
@@ -44,7 +44,7 @@ class Peer(Strict):
     """Another router of the same operator, in another place."""
 
     region: str
-    url: str
+    url: sink_urls.Address
 
 
 class Limits(Strict):
@@ -89,6 +89,12 @@ class RouterSection(Strict):
     limits: Limits = Limits()
     priorities: PrioritiesSection | None = None
     cache_key: Secret | None = None
+
+    @model_validator(mode="after")
+    def _apart(self) -> Self:
+        if self.listen == self.admin and self.listen[1]:
+            raise ValueError("`listen` and `admin` are one address; each needs its own")
+        return self
 
 
 class KeysSection(Strict):
@@ -231,8 +237,16 @@ def expand(patterns: tuple[str, ...], base: Path) -> tuple[Path, ...]:
     for pattern in patterns:
         here = Path(pattern)
         root, rest = (Path("/"), here.relative_to("/")) if here.is_absolute() else (base, here)
-        matches = sorted(root.glob(str(rest)))
+        hidden = [part.startswith(".") for part in rest.parts]
+        matches = sorted(
+            one for one in root.glob(str(rest)) if any(hidden) or not _is_hidden(one, root)
+        )
         if not matches:
             raise ConfigError(f"`{pattern}` matches no file below `{base}`")
         found.extend(matches)
     return tuple(found)
+
+
+def _is_hidden(path: Path, root: Path) -> bool:
+    """Whether `*` found what it finds in no shell: an editor's lock, a volume's own folders."""
+    return any(part.startswith(".") for part in path.relative_to(root).parts)

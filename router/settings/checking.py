@@ -15,7 +15,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -31,7 +33,7 @@ from regions.document import Document, DocumentErrors, validate
 from regions.places import PlaceError
 from router.audit.errors import AuditError
 from router.auth import Principal
-from router.config import VARIABLE, Config, ConfigError
+from router.config import VARIABLE, Config, ConfigError, expand
 from router.settings import bounded
 from router.settings.authorities import authorities, ending
 from router.settings.loading import keys_in, load_snapshot, log_settings, read_files
@@ -44,6 +46,7 @@ _OURS: Final = re.compile(r"DOMICILE_[A-Z0-9_]+")
 # Read by the development tools and tests, never by the program.
 _DEVELOPMENT: Final = re.compile(r"DOMICILE_(AUDIT|DEV|E2E|MINISTACK|MISSING)(_|$)")
 _REFERENCE: Final = re.compile(r"\benv:(\w+)")
+_ENDS: Final = (".yaml", ".yml")
 _FAULTS: Final = (ConfigError, DocumentErrors, PlaceError, AuditError, OSError, ValueError)
 
 
@@ -126,6 +129,7 @@ def _judged(
     router = snapshot.config.router
     places = (router.region, *(peer.region for peer in router.peers))
     findings: list[Finding] = [*_immutable(snapshot.config), *_kept_locally(snapshot)]
+    findings += _unread(snapshot.config, base)
     given = stores(snapshot.config), 30 * DAY, _paying(snapshot)
     problems = list(_tried(lambda: findings.extend(lint(loaded, now, *given))))
     problems += _tried(lambda: findings.extend(proven.findings(loaded, places, now)))
@@ -139,6 +143,23 @@ def _paying(snapshot: Snapshot) -> set[str]:
     """7. Tenants with a key that has a budget in dollars, for lint."""
     held = [one for one in snapshot.keys.holders if isinstance(one, Principal)]
     return {one.tenant for one in held if one.limits.dollars is not None}
+
+
+def _unread(config: Config, base: Path) -> Iterator[Finding]:
+    """7. Documents that a pattern misses by the end of their names: their rules don't apply."""
+    policies = config.policies
+    patterns = (*policies.baseline, *policies.rules, *policies.cases)
+    read = {(base / config.keys.file).resolve()}
+    for one in patterns:
+        with suppress(ConfigError):  # it finds nothing, and that is told where it is read
+            read.update(path.resolve() for path in expand((one,), base))
+    for pattern in (Path(one) for one in patterns if "*" in Path(one).name):
+        folder = base / pattern.parent
+        for found in sorted(folder.iterdir()) if folder.is_dir() else ():
+            near = fnmatchcase(found.stem.lower(), pattern.stem.lower()) and found.name[0] != "."
+            if near and found.suffix.lower() in _ENDS and found.resolve() not in read:
+                message = f"`{found}` is read by nobody: `{pattern}` does not find it; rename it"
+                yield Finding(Severity.WARNING, "file_unread", message)
 
 
 def _immutable(config: Config) -> Iterator[Finding]:

@@ -10,6 +10,8 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from policies.measures import duration, measure
 
 _SIZES: Final = {"b": 1, "kib": 1 << 10, "mib": 1 << 20, "gib": 1 << 30}
+UNFILLED: Final = re.compile(r"\$[{(]|\{\{|^~(?=/|$)")
+"""What a shell or a template tool would have filled in."""
 _KMS_KEY: Final = re.compile(r"kms:arn:aws[a-z-]*:kms:[a-z0-9-]+:[0-9]{12}:(key|alias)/[\w/-]+")
 
 
@@ -54,4 +56,9 @@ class Strict(BaseModel):
         texts = value if isinstance(value, list) else [value]
         if any(isinstance(one, str) and "\0" in one for one in texts):
             raise ValueError("a NUL character names no file and no place: take it out")
+        if any(isinstance(one, str) and UNFILLED.search(one) for one in texts):
+            raise ValueError(
+                "nothing is filled in here, so `${…}`, `{{…}}` and `~` would be taken as they "
+                "stand: write the value, or `env:NAME` where a secret stands"
+            )
         return value

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import configparser
 import json
+import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final
@@ -19,6 +20,7 @@ from router.providers.base import AwsKeys, Bearer, Credential
 from router.settings.secrets import resolve
 
 INSTANCE_ROLE: Final = "instance-role"
+_UNFILLED: Final = re.compile(r"\$[{(]|\{\{|^<.*>$|^os\.environ/")
 _NAMES: Final = ("aws_access_key_id", "aws_secret_access_key", "aws_session_token")
 
 
@@ -36,6 +38,11 @@ def credential(
 
 
 def _parsed(endpoint: str, text: str) -> Credential:
+    if _UNFILLED.search(text):
+        raise ConfigError(
+            f"endpoint `{endpoint}`: its credential is a template that nobody filled in; what "
+            "writes the secret left its placeholder there"
+        )
     if text.startswith("{"):
         return _keys(endpoint, _json(endpoint, text))
     if text.startswith("["):

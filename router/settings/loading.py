@@ -45,6 +45,7 @@ from router.settings.credentials import credential
 from router.settings.salting import salts_of
 from router.settings.secrets import resolve
 from router.settings.signing import require_same, signed_files
+from router.settings.sink_urls import safe_url
 from router.snapshot import Snapshot
 from router.storage.kms import kms_authority
 from router.tiers.difficulty import rate
@@ -267,6 +268,8 @@ def _replicas(
     except Misconfigured as error:
         named = f"endpoint `{endpoint.name}`: "
         raise ConfigError(named + str(error).removeprefix(named)) from None
+    if not endpoint.self_operated:
+        _refuse_clear(endpoint)
     secret = credential(endpoint.name, endpoint.credentials, environment, base)
     if endpoint.self_operated and not urls:
         return {}  # found by discovery, once it has looked
@@ -275,6 +278,15 @@ def _replicas(
         [endpoint.name] if len(urls) == 1 else [f"{endpoint.name}/{n}" for n in range(len(urls))]
     )
     return {name: Target(url, secret, tls) for name, url in zip(names, urls, strict=True)}
+
+
+def _refuse_clear(endpoint: Endpoint) -> None:
+    """To a vendor prompts and its key pass the internet."""
+    for url in endpoint.urls:
+        try:
+            safe_url(url, {"https": False, "http": True})
+        except ValueError as error:
+            raise ConfigError(f"endpoint `{endpoint.name}`: {error}") from None
 
 
 def _url(endpoint: str, written: str, environment: Mapping[str, str], base: Path) -> str:

@@ -1,10 +1,14 @@
-"""Where a sink may be: over TLS anywhere its region allows, in clear on a private network only."""
+"""Where a sink or another router may be: over TLS anywhere, in clear on a private network only."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from ipaddress import ip_address
+from typing import Annotated, Final
 from urllib.parse import urlsplit
+
+from pydantic import AfterValidator
 
 
 def safe_url(url: str | None, schemes: Mapping[str, bool]) -> None:
@@ -24,6 +28,19 @@ def safe_url(url: str | None, schemes: Mapping[str, bool]) -> None:
             f"`{url}` would go in clear; only a private address may, else use "
             f"`{next(iter(schemes))}://`"
         )
+
+
+def _sent_to(url: str, schemes: Mapping[str, bool]) -> str:
+    """An address that clients are told to send their request to, key and all."""
+    if not url.isascii() or not url.isprintable() or " " in url or "#" in url:
+        raise ValueError("an address that clients are told is plain ascii, without blank or `#`")
+    safe_url(url, schemes)
+    return url
+
+
+_HTTP: Final = {"https": False, "http": True}
+Address = Annotated[str, AfterValidator(partial(_sent_to, schemes=_HTTP))]
+"""Where clients are sent: `https://`, or `http://` in a private network."""
 
 
 def _is_private(host: str) -> bool:
