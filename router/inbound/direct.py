@@ -71,6 +71,7 @@ class Direct(Crowded):
                 path, query = url.path, url.query or b""
                 route = self.inference.route(path)
             if route is not None:
+                self.one_meaning()
                 self._in_head, self._in_body = False, True
                 self._begin(route, path, query)
                 return

@@ -36,6 +36,10 @@ class HeadTooLarge(Exception):
     """A head above the limits; ends the connection."""
 
 
+class Ambiguous(Exception):
+    """A head that another server may read as another request; ends the connection."""
+
+
 class Door(HttpToolsProtocol):
     """uvicorn's protocol with bounds, errors as JSON, and no trailer taken for a header."""
 
@@ -140,10 +144,25 @@ class Door(HttpToolsProtocol):
         """The head is whole."""
         if self.declines():
             return
+        self.one_meaning()
         self._in_head, self._in_body = False, True
         super().on_headers_complete()
         if self.pipeline:
             self.read_on()
+
+    def one_meaning(self) -> None:
+        """Whether every server before this one takes the request for the same (RFC 9112, 3.2, 6.1):
+        it names one host, and its body's end is not told by codings that old or other servers pass
+        by. Raises Ambiguous, which the parser tells as an error of its own."""
+        hosts = codings = 0
+        for name, value in self.headers:
+            if name == b"host":
+                hosts += 1
+            elif name == b"transfer-encoding":
+                codings += 1 if value.strip().lower() == b"chunked" else 2
+        old = self.parser.get_http_version() == "1.0"
+        if hosts > 1 or not (hosts or old) or codings > 1 or (codings and old):
+            raise Ambiguous
 
     def read_on(self) -> None:
         """A request came behind one that is being answered. uvicorn stops reading then; but only

@@ -12,11 +12,17 @@ from typing import Final
 from regions.model import Endpoint
 from router.answers.framing import FramedWhole
 from router.opening import StatusRefused, StreamFailed, open_whole
-from router.providers.base import Ask, EqualEvents, Failure, Provider
+from router.providers.base import Ask, EqualEvents, Failure, Kind, Provider
+from router.providers.failures import error_in_answer
 from router.transport.messages import AttemptFailed, OutboundResponse
 from router.watch.verdicts import Verdict, by_status
 
 LARGEST: Final = 1 << 20
+_MEANT: Final = {
+    Kind.LOAD: by_status(429),
+    Kind.MISSING: Verdict.ABSENT,
+    Kind.AUTH: Verdict.AUTH,
+}
 
 
 async def judged(
@@ -35,15 +41,26 @@ async def judged(
     if isinstance(decoder, Failure | EqualEvents):
         response.abort()
         return Verdict.DOWN
+    whole = FramedWhole(decoder, ask.surface)
     try:
-        await open_whole(response, FramedWhole(decoder, ask.surface), until, clock, LARGEST)
-    except (StatusRefused, StreamFailed) as error:
+        await open_whole(response, whole, until, clock, LARGEST)
+    except StatusRefused as error:
         return by_answer(error.status)
+    except StreamFailed as error:
+        return by_error(whole.failure or error_in_answer(error.error))
     except AttemptFailed as error:
         if error.code in ("bad_answer", "empty"):
             return Verdict.DOWN
         raise
     return Verdict.ALIVE
+
+
+def by_error(failure: Failure) -> Verdict:
+    """What an error inside an answer of success says: as the status would that it should have had.
+    Too much to do, and a mistake of ours, are told by an engine that works."""
+    if failure.clients:
+        return Verdict.ALIVE
+    return _MEANT.get(failure.kind, Verdict.DOWN)
 
 
 def by_answer(status: int) -> Verdict:

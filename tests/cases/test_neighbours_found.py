@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 import json
 from collections.abc import Sequence
 from pathlib import Path
@@ -32,7 +33,7 @@ class Slow(ScriptedTransport):
     """A server that says `health` after a while, and nothing about its engine."""
 
     def __init__(self, health: Reply | None, canary: Reply) -> None:
-        super().__init__(lambda host, number: canary)
+        super().__init__(lambda host, number: copy.deepcopy(canary))  # each reads it
         self.health = health
 
     async def send(self, request: OutboundRequest, timeouts: Timeouts) -> OutboundResponse:
@@ -89,6 +90,13 @@ async def test_a_server_that_is_too_busy_to_say_so_is_well(
         assert bool(live.health.marked(live.loop_time())) is marked
 
 
+REASONING = (
+    b'{"object":"chat.completion","choices":[{"index":0,"finish_reason":"length",'
+    b'"message":{"role":"assistant","content":null}}]}'
+)
+"""One token of a model that thinks first."""
+
+
 @pytest.mark.parametrize(
     ("said", "alive"),
     [
@@ -96,9 +104,10 @@ async def test_a_server_that_is_too_busy_to_say_so_is_well(
         (b'{"error":"out of memory"}', False),
         (b'{"error":{"message":"wait","code":429}}', True),
         (b'{"error":{"message":"min tokens","code":400}}', True),
-        (b'{"error":null,"choices":[]}', True),
-        (b'{"error":{},"choices":[]}', True),
-        (b"not json", True),  # it answers; what it says is for requests to find out
+        (b'{"error":null,"choices":[]}', False),  # what clients would be told is a bad answer
+        (b'{"error":{},"choices":[]}', False),
+        (b"not json", False),
+        (REASONING, True),
     ],
 )
 async def test_a_canary_whose_answer_is_an_error_found_no_engine(

@@ -68,19 +68,21 @@ async def test_requests_pass_one_after_another(wire: Wire, seen: Seen) -> None:
 
 
 async def test_the_limits_are_per_request(wire: Wire, seen: Seen) -> None:
-    fields = b"".join(b"x-%d: y\r\n" % n for n in range(FIELDS_LIMIT))
+    fields = b"".join(b"x-%d: y\r\n" % n for n in range(FIELDS_LIMIT - 1))
     long = b"x: " + b"y" * (HEAD_LIMIT - 100) + b"\r\n"
     for head in (fields, long, fields, long):
-        await wire.send(b"GET /a HTTP/1.1\r\n" + head + b"\r\n")
+        await wire.send(b"GET /a HTTP/1.1\r\nhost: a\r\n" + head + b"\r\n")
         assert (await answer(wire)).status == 200
-    await wire.send(b"GET /a HTTP/1.1\r\n" + fields + b"x: y\r\n\r\n")
+    await wire.send(b"GET /a HTTP/1.1\r\nhost: a\r\n" + fields + b"x: y\r\n\r\n")
     refused = await answer(wire)
     assert (refused.status, refused.code) == (431, "headers_too_large")
     assert len(seen.heads) == 4
 
 
 async def test_an_endless_element_is_cut_off_wherever_it_stands(wire: Wire) -> None:
-    await wire.send(b"POST / HTTP/1.1\r\ntransfer-encoding: chunked\r\n\r\n5;" + b"x" * 300_000)
+    await wire.send(
+        b"POST / HTTP/1.1\r\nhost: a\r\ntransfer-encoding: chunked\r\n\r\n5;" + b"x" * 300_000
+    )
     data = await asyncio.wait_for(wire.reader.read(), 10)
     # One answer at most: none is put into one that has begun, or behind one to the same request.
     assert data.count(b"HTTP/1.1 200") + data.count(b"HTTP/1.1 431") == 1
@@ -88,7 +90,7 @@ async def test_an_endless_element_is_cut_off_wherever_it_stands(wire: Wire) -> N
 
 async def test_garbage_ends_an_answer_that_has_begun_without_a_word(wire: Wire, seen: Seen) -> None:
     seen.go.clear()
-    await wire.send(b"GET /a HTTP/1.1\r\n\r\n")
+    await wire.send(b"GET /a HTTP/1.1\r\nhost: a\r\n\r\n")
     await asyncio.wait_for(seen.part.wait(), 5)
     await wire.send(b"\x00\x00\r\n\r\n")
     data = await asyncio.wait_for(wire.reader.read(), 10)
@@ -99,12 +101,50 @@ async def test_garbage_ends_an_answer_that_has_begun_without_a_word(wire: Wire, 
 
 async def test_trailers_are_left_out(wire: Wire, seen: Seen) -> None:
     seen.go.clear()
-    await wire.send(b"POST / HTTP/1.1\r\ntransfer-encoding: chunked\r\nx-a: b\r\n\r\n1\r\n.\r\n")
+    await wire.send(
+        b"POST / HTTP/1.1\r\nhost: a\r\ntransfer-encoding: chunked\r\nx-a: b\r\n\r\n1\r\n.\r\n"
+    )
     await asyncio.wait_for(seen.part.wait(), 5)
     await wire.send(b"0\r\nauthorization: Bearer other\r\nx-a: c\r\n\r\n")
     seen.go.set()
     assert (await answer(wire)).status == 200
-    assert seen.heads == [[(b"transfer-encoding", b"chunked"), (b"x-a", b"b")]]
+    came = [(b"host", b"a"), (b"transfer-encoding", b"chunked"), (b"x-a", b"b")]
+    assert seen.heads == [came]
+
+
+CODED = b"POST /a HTTP/1.1\r\nhost: a\r\n" + 2 * b"transfer-encoding: %b\r\n" + b"\r\n0\r\n\r\n"
+AMBIGUOUS = (
+    b"GET /a HTTP/1.1\r\n\r\n",
+    b"GET /a HTTP/1.1\r\nhost: a\r\nhost: a\r\n\r\n",
+    b"POST /a HTTP/1.0\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n",
+    b"POST /a HTTP/1.1\r\nhost: a\r\ntransfer-encoding: gzip, chunked\r\n\r\n0\r\n\r\n",
+    CODED % (b"gzip", b"chunked"),
+    CODED % (b"chunked", b"chunked"),
+)
+
+
+@pytest.mark.parametrize("sent", AMBIGUOUS)
+async def test_what_others_may_read_as_another_request_is_refused(
+    wire: Wire, seen: Seen, sent: bytes
+) -> None:
+    await wire.send(sent + b"GET /b HTTP/1.1\r\nhost: a\r\n\r\n")
+    found = await answer(wire)
+    assert (found.status, found.code) == (400, "invalid_http")
+    assert await asyncio.wait_for(wire.reader.read(-1), 10) == b""
+    assert seen.heads == []
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        b"GET /a HTTP/1.0\r\n\r\n",  # a host was not asked for then
+        b"POST /a HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: Chunked\r\n\r\n0\r\n\r\n",
+    ],
+)
+async def test_what_has_one_meaning_is_served(wire: Wire, seen: Seen, sent: bytes) -> None:
+    await wire.send(sent)
+    assert (await answer(wire)).status == 200
+    assert len(seen.heads) == 1
 
 
 @pytest.mark.parametrize(("large", "status"), [(True, 431), (False, 400)])

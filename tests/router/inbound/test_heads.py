@@ -179,11 +179,13 @@ async def test_what_only_looks_alike_is_the_parsers(line: Line, odd: bytes) -> N
     [
         b"GET /v1/x HTTP/1.1\r\nhost: a\r\n\r\n",
         b"POST /v1/x HTTP/1.0\r\nconnection: keep-alive\r\ncontent-length: 1\r\n\r\nx",
-        b"POST /v1/x HTTP/1.1\r\nconnection: close\r\ncontent-length: 1\r\n\r\nx",
-        b"POST /v1/x HTTP/1.1\r\nexpect: 100-continue\r\ncontent-length: 1\r\n\r\nx",
-        b"POST /v1/x HTTP/1.1\r\ntransfer-encoding: chunked\r\n\r\n1\r\nx\r\n0\r\n\r\n",
-        b"POST /other HTTP/1.1\r\ncontent-length: 1\r\n\r\nx",
-        b"POST /v1/x HTTP/1.1\r\ncontent-length: 1\r\nx-a: " + b"y" * LONGEST + b"\r\n\r\nx",
+        b"POST /v1/x HTTP/1.1\r\nhost: a\r\nconnection: close\r\ncontent-length: 1\r\n\r\nx",
+        b"POST /v1/x HTTP/1.1\r\nhost: a\r\nexpect: 100-continue\r\ncontent-length: 1\r\n\r\nx",
+        b"POST /v1/x HTTP/1.1\r\nhost: a\r\ntransfer-encoding: chunked\r\n\r\n1\r\nx\r\n0\r\n\r\n",
+        b"POST /other HTTP/1.1\r\nhost: a\r\ncontent-length: 1\r\n\r\nx",
+        b"POST /v1/x HTTP/1.1\r\nhost: a\r\ncontent-length: 1\r\nx-a: "
+        + b"y" * LONGEST
+        + b"\r\n\r\nx",
     ],
 )
 async def test_what_is_not_kept(line: Line, first: bytes) -> None:
@@ -193,7 +195,8 @@ async def test_what_is_not_kept(line: Line, first: bytes) -> None:
 
 async def test_nor_is_one_that_asks_for_another_protocol(line: Line) -> None:
     first = (
-        b"POST /v1/x HTTP/1.1\r\nupgrade: h2c\r\nconnection: upgrade\r\ncontent-length: 0\r\n\r\n"
+        b"POST /v1/x HTTP/1.1\r\nhost: a\r\n"
+        b"upgrade: h2c\r\nconnection: upgrade\r\ncontent-length: 0\r\n\r\n"
     )
     await line.take([first, first], pause=True)
     assert [one[5] for one in line.said.came] == [b"", b""]
@@ -229,7 +232,8 @@ def _talk(chance: random.Random) -> Iterator[bytes]:
         elif kind < 0.8:
             yield ask(body).replace(b"\r\nX-B: 2", b"\r\nx-b: %d" % chance.randrange(3))
         elif kind < 0.85:
-            yield b"POST /v1/x HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nx\r\n0\r\n\r\n"
+            head = b"POST /v1/x HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n"
+            yield head + b"1\r\nx\r\n0\r\n\r\n"
         elif kind < 0.9:
             yield b"GET /health HTTP/1.1\r\nHost: a\r\n\r\n"
         elif kind < 0.96:
