@@ -332,9 +332,10 @@ async def test_a_name_server_that_is_gone_keeps_no_other_fleet_from_being_found(
     """One look of half a minute was over with the second of them, and nothing of it in force."""
     (tmp_path / "iad.txt").write_text("http://10.9.0.1:80\n")
     monkeypatch.setattr(discover, "PATIENCE", 0.5)
-    names = "replicas: {dns: fra.internal:8000}"
-    text = BASELINE.replace('url: "http://par1"', names)
-    text = text.replace('url: "http://iad1"', "replicas: {file: iad.txt}").replace(URL, names)
+    names = "replicas: {{dns: {}.internal:8000}}"
+    text = BASELINE.replace('url: "http://par1"', names.format("par"))
+    text = text.replace('url: "http://iad1"', "replicas: {file: iad.txt}")
+    text = text.replace(URL, names.format("fra"))
     async with built(tmp_path, lambda host, number: answer(), Files(baseline=text)) as world:
         assert world.router.watches is not None
         swap, live = world.router.watches.swap, world.router.live
@@ -348,6 +349,6 @@ async def test_a_name_server_that_is_gone_keeps_no_other_fleet_from_being_found(
         await until(lambda: "iad/10.9.0.1:80" in live.snapshot.targets["iad"])
         assert not looking.done()
         for name in ("fra", "par"):
-            told = f"`dns:fra.internal:8000` was not found in {discover.PATIENCE:g} s"
+            told = f"`dns:{name}.internal:8000` was not found in {discover.PATIENCE:g} s"
             await until(partial(said, f"discover:{name}", told), 8)
         await asyncio.wait_for(looking, 5)
