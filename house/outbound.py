@@ -15,7 +15,12 @@ from house.tree import Finding, Source, Tree
 TRANSPORT = "router.transport"
 # library -> the packages that may import it beside the transport, and for what
 ALLOWED: dict[str, tuple[str, ...]] = {
-    "socket": ("router.server", "router.supervisor", "router.simulator"),  # they listen
+    "socket": (  # they listen
+        "router.inbound.backlog",
+        "router.server",
+        "router.simulator",
+        "router.supervisor",
+    ),
     "boto3": ("router.watch", "router.storage", "router.audit", "router.cli"),  # AWS's own stores
     "redis": ("router.state",),
     "dns": (),

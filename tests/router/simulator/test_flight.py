@@ -130,7 +130,7 @@ def test_a_lost_region_is_left_and_comes_back(layout: str) -> None:
     assert played.tally.retried > 0
     home = [
         (at, sum(one for key, one in loads.items() if key.startswith("fra1")))
-        for at, loads in played.samples
+        for at, loads, _ in played.samples
     ]
     assert not any(one for at, one in home if 16 < at < 30)
     assert any(one for at, one in home if at > 45)

@@ -7,7 +7,7 @@ import pytest
 from regions.fleet import Reading, Readings
 from router.simulator.play import play
 from router.simulator.scenario import Scenario, grounds
-from router.simulator.station import Conduct, Fleet, Outage, Station
+from router.simulator.station import Conduct, Fleet, Outage, Sample, Station
 from router.simulator.tally import Result
 from router.simulator.timing import EngineSpec
 from router.simulator.traces import Days, days
@@ -41,7 +41,7 @@ def test_few_looks_are_as_good_as_all(
     trace = days(load, TALK, seed=4)
     scenario = Scenario(grounds([f"{region}=4" for region in REGIONS], ENGINE), routers=routers)
 
-    def go() -> tuple[Result, list[tuple[float, dict[str, int]]]]:
+    def go() -> tuple[Result, list[Sample]]:
         played = play(scenario, trace, Conduct(outages=OUTAGES, sample=0.5))
         return played.result, played.samples
 

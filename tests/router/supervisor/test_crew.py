@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import socket
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
@@ -88,6 +89,11 @@ class Place(Slot):
         cast("Said", self.channel).killed += 1
 
 
+def no_door(listens: bool) -> socket.socket:
+    """Nothing is started here."""
+    raise AssertionError(listens)
+
+
 @dataclass
 class World:
     crew: Crew
@@ -101,7 +107,7 @@ class World:
         snapshot = box.snapshot()
         said = [Said() for _ in range(count)]
         slots: list[Slot] = [
-            Place(n, f"local.w{n}", lambda: None, channel=cast("Channel", one))  # type: ignore[arg-type, return-value]
+            Place(n, f"local.w{n}", no_door, channel=cast("Channel", one))
             for n, one in enumerate(said, 1)
         ]
         loop = asyncio.get_running_loop()
