@@ -31,7 +31,7 @@ def large(rules: int = 1000, endpoints: int = 200, tenants: int = 100, seed: int
         "models": {
             f"m{n}": {"tiers": {"large": names[n * 8 : n * 8 + 8]}} for n in range(endpoints // 8)
         },
-        "endpoints": {name: _endpoint(rnd, regions) for name in names},
+        "endpoints": {name: _endpoint(rnd, regions, name) for name in names},
         "rules": [_rule(rnd, n, tenants) for n in range(rules)],
         "assert": [
             {"never": {"data": "d1", "processed_outside": "EU"}},
@@ -52,11 +52,12 @@ def _tenant(rnd: Random) -> dict[str, object]:
     }
 
 
-def _endpoint(rnd: Random, regions: list[Region]) -> dict[str, object]:
+def _endpoint(rnd: Random, regions: list[Region], name: str) -> dict[str, object]:
     where = rnd.choice(regions).id
     return {
         "kind": "vllm", "region": where, "operate": [rnd.choice(["DE", "US", "FR"])],
-        "retain": "nothing", "model": rnd.choice(["a", "b", "c"]), "replicas": {"dns": "m:8000"},
+        "retain": "nothing", "model": rnd.choice(["a", "b", "c"]),
+        "replicas": {"dns": f"{name}:8000"},
     }  # fmt: skip
 
 
