@@ -59,9 +59,10 @@ async def spread(crew: Asking, by: Slot, message: Judged) -> None:
 async def hand_down(crew: Asking, slot: Slot) -> None:
     """Let a worker that begins know what one that serves has found: it came without a memory.
 
-    It serves already as others see it, so that what is judged meanwhile reaches both.
+    It serves already as others see it, so that what is judged meanwhile reaches both. Who serves
+    longest is asked first: another one that begins just now may know nothing yet itself.
     """
-    for one in crew.serving():
+    for one in sorted(crew.serving(), key=lambda other: other.since):
         if one is not slot:
             try:
                 found = await crew.asked(one, AuditsAsked(), Audits, TELLING)

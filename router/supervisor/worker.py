@@ -111,7 +111,7 @@ class Worker:
             case Judged():
                 await self._router.lane.heard(message.model, message.shadow, message.at)
             case Audits():
-                self._router.lane.graders.adopt(message.found)
+                await self._router.lane.adopt(message.found)
             case Drain():
                 self.drain = message.seconds
                 self.stop.set()

@@ -126,13 +126,20 @@ class Graders:
         Returns:
             Whether a group came under alarm, or out of it.
         """
-        audit = self.audit(model)
+        audit = self._in_force(model)
         events = audit.observe(shadow, at)
         for event in events:
             self._changed(model.name, event, quiet)
         if audit.unfollowed:
             self.notes[f"grading {model.name}"] = f"{audit.unfollowed} {UNFOLLOWED}"
         return bool(events)
+
+    def _in_force(self, model: Model) -> StandingAudit:
+        """The audit of a model as policy has it now; one of an earlier time is no longer it."""
+        key = (model.name, model.grading.tolerance)
+        if key != next((one for one in reversed(self.audits) if one[0] == model.name), key):
+            self.audits.pop(key, None)
+        return self.audit(model)
 
     def alarms(self) -> Iterator[Alarm]:
         """Every group under alarm, by each model's newest audit."""
@@ -151,7 +158,11 @@ class Graders:
 
     def adopt(self, audits: Mapping[tuple[str, float], StandingAudit]) -> None:
         """Know what another process of this router found: its audits in the place of one's own."""
-        self.audits.update(audits)
+        for model, _, group, _ in self.alarms():
+            self.notes.pop(_note(model, group), None)
+        for key, audit in audits.items():
+            self.audits.pop(key, None)  # each model's newest stands last
+            self.audits[key] = audit
         for model, _, group, _ in self.alarms():
             self.notes[_note(model, group)] = RETURNED
 

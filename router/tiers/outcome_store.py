@@ -158,7 +158,7 @@ class OutcomeStore:
         self.path.parent.mkdir(parents=True, exist_ok=True)
         draft = self.alarms.with_suffix(".draft")
         with open(draft, "wb", opener=_private) as file:
-            file.write(orjson.dumps(sorted(alarms)))
+            file.write(orjson.dumps({"v": FORMAT, "alarms": sorted(alarms)}))
             file.flush()
             os.fsync(file.fileno())
         os.replace(draft, self.alarms)
@@ -166,10 +166,13 @@ class OutcomeStore:
     def read_alarms(self) -> tuple[Alarm, ...]:
         """The groups that were under alarm. Raises OutcomesUnreadable, OSError."""
         try:
-            return tuple(_alarm(one) for one in orjson.loads(self.alarms.read_bytes()))
+            raw: Mapping[str, object] = orjson.loads(self.alarms.read_bytes())
+            if raw["v"] != FORMAT:
+                raise ValueError(f"format {raw['v']} is another version's")
+            return tuple(_alarm(one) for one in _listed(raw["alarms"]))
         except FileNotFoundError:
             return ()
-        except (ValueError, TypeError) as error:
+        except (ValueError, KeyError, TypeError) as error:
             raise OutcomesUnreadable(f"{self.alarms}: no alarms ({error}); move it away") from None
 
 
@@ -177,10 +180,13 @@ def of_router(
     folder: Path, router: str, used: Collection[str]
 ) -> tuple[list[OutcomeStore], list[OutcomeStore]]:
     """The stores in a folder of a router's logs that are `used`, and those of logs it had before,
-    with another number of workers."""
+    with another number of workers.
+
+    Who is used and wrote nothing yet is named too: it may write by the time that its store is read.
+    """
     found = {path.name.split(".jsonl")[0] for path in folder.glob("*.jsonl*")}
     found |= {path.name.removesuffix(ALARMS) for path in folder.glob(f"*{ALARMS}")}
-    names = sorted(name for name in found if is_of(name, router))
+    names = sorted({name for name in found if is_of(name, router)} | set(used))
     stores = [(name, OutcomeStore(folder / f"{name}.jsonl")) for name in names]
     return [s for n, s in stores if n in used], [s for n, s in stores if n not in used]
 
@@ -200,6 +206,12 @@ def _cut(file: FileIO | BufferedRandom) -> int:
         file.truncate(end)
     file.seek(end)
     return end
+
+
+def _listed(value: object) -> list[object]:
+    if not isinstance(value, list):
+        raise TypeError("its alarms are a list")
+    return value
 
 
 def _alarm(value: object) -> Alarm:

@@ -19,7 +19,7 @@ from typing import Final
 import orjson
 
 from classifiers.declared import HEADER
-from classifiers.difficulty.audit import Shadow, explores
+from classifiers.difficulty.audit import Shadow, StandingAudit, explores
 from classifiers.difficulty.audit import Tier as Chosen
 from classifiers.difficulty.cascade import Answer
 from classifiers.difficulty.dataset import features_row
@@ -78,6 +78,7 @@ class ShadowLane:
     _run: Callable[[Arrival], Awaitable[None]] | None = None
     _waiting: deque[Job] = field(default_factory=deque)
     _task: asyncio.Task[None] | None = None
+    _writing: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     def begin(self, run: Callable[[Arrival], Awaitable[None]]) -> None:
         """Take up work, with the pipeline that everything else goes through."""
@@ -206,10 +207,13 @@ class ShadowLane:
         at = self.live.stamp()
         # First what moves traffic: it must not wait for a disk, or be lost with it.
         changed = self.graders.observe(model, shadow, at)
-        if self.live.siblings is not None:
-            await self.live.siblings.judged(model.name, shadow, at)
-        if self.store is not None:
-            await self._write(self.store, self._outcome(job, model, shadow, at), changed)
+        try:
+            if self.live.siblings is not None:
+                await self.live.siblings.judged(model.name, shadow, at)
+        finally:
+            # Also where nobody could be told, or a stop came meanwhile.
+            if self.store is not None:
+                await self._write(self.store, self._outcome(job, model, shadow, at), changed)
 
     async def heard(self, model: str, shadow: Shadow, at: float) -> None:
         """Count what another process of this router judged, as if it had been judged here."""
@@ -217,18 +221,29 @@ class ShadowLane:
         if found is not None and self.graders.observe(found, shadow, at) and self.store is not None:
             await self._write(self.store, None, True)
 
+    async def adopt(self, audits: Mapping[tuple[str, float], StandingAudit]) -> None:
+        """Know what another process of this router found, and write down who is under alarm."""
+        before = tuple(self.graders.alarms())
+        self.graders.adopt(audits)
+        if self.store is not None and tuple(self.graders.alarms()) != before:
+            await self._write(self.store, None, True)
+
     async def _write(self, store: OutcomeStore, outcome: Outcome | None, changed: bool) -> None:
-        """Write an outcome, and who is under alarm where that changed; what fails is counted."""
-        try:
-            if outcome is not None:
-                await asyncio.to_thread(store.append, outcome)
-            if changed or "outcomes" in self.live.notes:
-                await asyncio.to_thread(store.keep_alarms, tuple(self.graders.alarms()))
-        except OSError as error:
-            self.live.notes["outcomes"] = f"not written: {error.strerror or error}"
-            self.live.metrics.count("domicile_outcomes_lost_total")
-        else:
-            self.live.notes.pop("outcomes", None)
+        """Write an outcome, and who is under alarm where that changed; what fails is counted.
+
+        One at a time: two would write one draft, and the older alarms might come last.
+        """
+        async with self._writing:
+            try:
+                if changed or "outcomes" in self.live.notes:
+                    await asyncio.to_thread(store.keep_alarms, tuple(self.graders.alarms()))
+                if outcome is not None:
+                    await asyncio.to_thread(store.append, outcome)
+            except OSError as error:
+                self.live.notes["outcomes"] = f"not written: {error.strerror or error}"
+                self.live.metrics.count("domicile_outcomes_lost_total")
+            else:
+                self.live.notes.pop("outcomes", None)
 
     def _outcome(self, job: Job, model: Model, shadow: Shadow, at: float) -> Outcome:
         weak, strong = job.pair

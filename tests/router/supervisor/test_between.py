@@ -31,3 +31,17 @@ async def test_a_worker_that_begins_is_told_what_the_others_found(tmp_path: Path
     await world.crew._answer(world.crew.slots[2], Began())
     assert [one for one in world.said[2].heard if not isinstance(one, Beat)] == [found]
     assert world.crew.slots[2].state == "serving"
+
+
+async def test_who_serves_longest_is_asked_what_was_found(tmp_path: Path) -> None:
+    """Of two that begin together one would have told the other that nothing was found."""
+    world = World.of(tmp_path, count=3)
+    await world.begin()
+    first, second, third = world.crew.slots
+    found = Audits({("two", 0.05): StandingAudit(0.05)})
+    for said, answer in zip(world.said, (Audits({}), found), strict=False):
+        said.broken.pop(AuditsAsked, None)
+        said.answers[AuditsAsked] = answer
+    first.since = second.since + 1
+    await world.crew._answer(third, Began())
+    assert [one for one in world.said[2].heard if not isinstance(one, Beat)] == [found]

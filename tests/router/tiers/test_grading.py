@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from classifiers.difficulty.artifact import SHIPPED, load
-from classifiers.difficulty.audit import Shadow
+from classifiers.difficulty.audit import Shadow, StandingAudit
 from classifiers.difficulty.grader import Grader
 from classifiers.difficulty.scorer import Difficulty, Score
 from classifiers.view import PromptView
@@ -216,6 +216,38 @@ async def test_a_smaller_tolerance_ends_no_alarm_and_a_larger_one_starts_afresh(
             noted = any("two tenant=eu" in one for one in world.router.live.degraded())
             assert noted is returned
             assert any(graders.alarms()) is returned
+
+
+async def test_back_at_an_earlier_tolerance_alarms_are_of_what_is_in_force(tmp_path: Path) -> None:
+    """The audit of the tolerance between was taken for the newest: an alarm was not written down,
+    and one raised there ended."""
+    bad = Shadow("eu", "question", "latin", "small", 0.0, 1.0)
+    async with built(tmp_path, fine, files()) as world:
+        graders = world.router.lane.graders
+        model = world.router.live.snapshot.policy.models["two"]
+        wider = replace(model, grading=replace(model.grading, tolerance=0.2))
+        graders.observe(model, replace(bad, tenant="de"), 5.0)
+        for _ in range(90):
+            graders.observe(wider, bad, 5.0)
+        graders.observe(model, replace(bad, tenant="de"), 6.0)
+        assert graders.audit(model).returned("tenant=eu")
+        assert dict(graders.audit(model).estimates())["tenant=de"].n == 1
+        found = {(tolerance, group) for _, tolerance, group, _ in graders.alarms()}
+        assert (model.grading.tolerance, "tenant=eu") in found
+
+
+async def test_of_what_another_process_found_the_newest_stays_the_newest(tmp_path: Path) -> None:
+    bad = Shadow("eu", "question", "latin", "small", 0.0, 1.0)
+    async with built(tmp_path, fine, files()) as world:
+        graders = world.router.lane.graders
+        model = world.router.live.snapshot.policy.models["two"]
+        graders.observe(model, bad, 5.0)
+        newest = StandingAudit(model.grading.tolerance)
+        for _ in range(60):
+            newest.observe(bad, 5.0)
+        key = ("two", model.grading.tolerance)
+        graders.adopt({("two", 0.2): StandingAudit(0.2), key: newest})
+        assert any(group == "tenant=eu" for _, _, group, _ in graders.alarms())
 
 
 async def test_as_many_graders_are_kept_as_there_are_models(

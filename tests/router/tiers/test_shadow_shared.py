@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
+import time
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
 
 from classifiers.difficulty.audit import Shadow, StandingAudit
+from router.errors import RequestError
 from router.tiers import grading
-from router.tiers.outcome_store import OutcomeStore, of_router
+from router.tiers.outcome_store import Alarm, OutcomeStore, of_router
 from tests.cases.built import built, entries
 from tests.cases.graded import EASY, files
 from tests.router.tiers.test_shadow import CONSENT, GRADING, ask, eager, same, worse
@@ -110,3 +114,65 @@ async def test_a_disk_that_is_full_keeps_no_alarm_from_being_raised(tmp_path: Pa
         await ask(world)
         assert not any(one.startswith("outcomes:") for one in live.degraded())
         assert store.read_alarms(), "what was not written in time is written now"
+
+
+class Deaf(Sibling):
+    """The supervisor is gone."""
+
+    async def judged(self, model: str, shadow: Shadow, at: float) -> None:
+        raise RequestError("shutting_down", "the other workers: gone")
+
+
+async def test_what_no_other_could_be_told_is_written_all_the_same(tmp_path: Path) -> None:
+    """Who is left alone ends: the next start would know nothing of the alarm."""
+    store = OutcomeStore(tmp_path / "outcomes" / "eu-1.w1.jsonl")
+    async with built(tmp_path, worse, files(grading=GRADING, tenants=CONSENT)) as world:
+        world.router.live.siblings = Deaf()  # type: ignore[assignment]
+        world.router.lane.restore(store)
+        eager(world)
+        tiers = [await ask(world, f"{number} {EASY}") for number in range(40)]
+        assert (tiers[0], tiers[-1]) == ("small", "large")
+    assert len(list(store.read())) == 40
+    assert {group for _, _, group, _ in store.read_alarms()} >= {"tenant=eu"}
+
+
+async def test_an_alarm_that_ended_while_a_worker_was_away_is_over_for_it_too(
+    tmp_path: Path,
+) -> None:
+    """Its own file still said so: the status kept it, and the next start raised it again."""
+    store = OutcomeStore(tmp_path / "outcomes" / "eu-1.w1.jsonl")
+    store.keep_alarms([("two", 0.05, "tenant=eu", 5.0)])
+    async with built(tmp_path, same, files(grading=GRADING, tenants=CONSENT)) as world:
+        world.router.lane.restore(store)
+        assert await ask(world) == "large"
+        await world.router.lane.adopt({("two", 0.05): StandingAudit(0.05)})
+        assert await ask(world) == "small"
+        assert not any("two tenant=eu" in one for one in world.router.live.degraded())
+        assert store.read_alarms() == ()
+
+
+class Slow(OutcomeStore):
+    """Whether two ever write alarms at the same time, and what came last."""
+
+    inside, most = 0, 0
+
+    def keep_alarms(self, alarms: Iterable[Alarm]) -> None:
+        self.inside += 1
+        self.most = max(self.most, self.inside)
+        time.sleep(0.02)
+        super().keep_alarms(alarms)
+        self.inside -= 1
+
+
+async def test_alarms_are_written_one_after_the_other(tmp_path: Path) -> None:
+    """Two wrote one draft: half a file could be left, with which no router starts."""
+    store = Slow(tmp_path / "outcomes" / "eu-1.w1.jsonl")
+    async with built(tmp_path, same, files(grading=GRADING, tenants=CONSENT)) as world:
+        world.router.lane.restore(store)
+        bad = [Shadow(name, "question", "latin", "small", 0.0, 1.0) for name in ("eu", "de")]
+        for _ in range(40):
+            await asyncio.gather(*(world.router.lane.heard("two", one, 5.0) for one in bad))
+        groups = {group for _, _, group, _ in store.read_alarms()}
+        assert groups >= {"tenant=eu", "tenant=de"}
+        assert store.most == 1
+        assert world.router.live.metrics.value("domicile_outcomes_lost_total", ()) == 0
