@@ -295,7 +295,7 @@ def _servers(endpoint: Endpoint) -> Iterator[str]:
             port = parts.port or {"https": 443}.get(parts.scheme, 80)
         except ValueError:
             continue  # no URL: refused when it is to be called
-        if is_loopback(parts.hostname or ""):
+        if parts.hostname is None or is_loopback(parts.hostname):
             continue
         yield f"{parts.hostname}:{port}{parts.path.rstrip('/') or '/v1'}"
     if "replicas" in endpoint.settings:

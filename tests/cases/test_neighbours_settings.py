@@ -17,6 +17,7 @@ from router.config import ConfigError
 from router.settings.checking import check
 from tests.cases.built import BASELINE as WHOLE
 from tests.cases.built import ENVIRONMENT, MAIN, RULES, Files, now
+from tests.policies.samples import loaded as policy_of
 
 FAR = 'url: "http://iad1"'
 BASELINE = re.sub(r"  sonnet-(?:.*\n)+?(?=\w)|  (?:sonnet|claude): .*\n", "", WHOLE)
@@ -61,6 +62,16 @@ def test_servers_of_this_machine_stand_for_others(tmp_path: Path) -> None:
     far = baseline(FAR, 'url: "http://127.0.0.1:9000"').baseline
     files = Files(baseline=far.replace("http://fra1", "http://127.0.0.1:9000", 1))
     assert len(files.load(tmp_path).policy.endpoints) == 5
+
+
+def test_what_is_no_url_is_no_place_to_compare() -> None:
+    """`fra1:8000/v1` and `iad1:8000/v1` were taken for one server: so written, none has a host."""
+    far, near = (
+        f"  {name}: {{kind: vllm, model: m, region: self:{name}, url: '{name}:8000/v1'}}\n"
+        for name in ("iad1", "fra1")
+    )
+    regions = "regions: {self:fra1: {country: DE}, self:iad1: {country: US}}\n"
+    assert len(policy_of(f"{regions}endpoints:\n{far}{near}").endpoints) == 2
 
 
 @pytest.mark.parametrize("where", ["http://fra1:8001", "http://fra1/us/v1", "https://fra1"])
