@@ -237,9 +237,9 @@ def expand(patterns: tuple[str, ...], base: Path) -> tuple[Path, ...]:
     for pattern in patterns:
         here = Path(pattern)
         root, rest = (Path("/"), here.relative_to("/")) if here.is_absolute() else (base, here)
-        hidden = [part.startswith(".") for part in rest.parts]
+        asked = _is_hidden(rest)
         matches = sorted(
-            one for one in root.glob(str(rest)) if any(hidden) or not _is_hidden(one, root)
+            one for one in root.glob(str(rest)) if asked or not _is_hidden(one.relative_to(root))
         )
         if not matches:
             raise ConfigError(f"`{pattern}` matches no file below `{base}`")
@@ -247,6 +247,6 @@ def expand(patterns: tuple[str, ...], base: Path) -> tuple[Path, ...]:
     return tuple(found)
 
 
-def _is_hidden(path: Path, root: Path) -> bool:
-    """Whether `*` found what it finds in no shell: an editor's lock, a volume's own folders."""
-    return any(part.startswith(".") for part in path.relative_to(root).parts)
+def _is_hidden(path: Path) -> bool:
+    """Whether `*` finds it in no shell: an editor's lock, a volume's own folders."""
+    return any(part.startswith(".") and part != ".." for part in path.parts)

@@ -110,6 +110,12 @@ def test_globs_must_find_something(tmp_path: Path) -> None:
         (tmp_path / "rules" / name).write_text("")
     assert [p.name for p in expand(("rules/*.yaml",), tmp_path)] == ["a.yaml", "b.yaml"]
     assert expand((str(tmp_path / "rules" / "a.yaml"),), Path("/")) == (tmp_path / "rules/a.yaml",)
+    (tmp_path / "rules" / ".#a.yaml").write_text("")
+    (tmp_path / "main").mkdir()
+    for base, pattern in ((tmp_path, "rules/*.yaml"), (tmp_path / "main", "../rules/*.yaml")):
+        assert [p.name for p in expand((pattern,), base)] == ["a.yaml", "b.yaml"]
+        asked = pattern.replace("*", ".*")
+        assert [p.name for p in expand((asked,), base)] == [".#a.yaml"]
 
 
 def test_staleness_below_two_scrapes_is_refused() -> None:
