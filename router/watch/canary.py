@@ -45,7 +45,8 @@ async def judged(
     try:
         await open_whole(response, whole, until, clock, LARGEST)
     except StatusRefused as error:
-        return by_answer(error.status)
+        told = provider.failure(error.status, error.headers, error.body, ask.created)
+        return by_answer(error.status, told)
     except StreamFailed as error:
         return by_error(whole.failure or error_in_answer(error.error))
     except AttemptFailed as error:
@@ -63,11 +64,19 @@ def by_error(failure: Failure) -> Verdict:
     return _MEANT.get(failure.kind, Verdict.DOWN)
 
 
-def by_answer(status: int) -> Verdict:
+def by_answer(status: int, failure: Failure) -> Verdict:
     """What a status says that an engine answered a canary with: where it leads elsewhere, none is.
 
     What isn't there is told, and is no mark: a request goes on from there at once, as it finds out.
+    Nor is a status of 500 and above whose words tell of a full queue, or blame what was asked.
+
+    Args:
+        failure: what the provider makes of it.
     """
     if status == 404:
         return Verdict.ABSENT
+    if status >= 500 and failure.kind is Kind.LOAD:
+        return Verdict.BUSY
+    if status >= 500 and failure.clients:
+        return Verdict.REACHABLE
     return Verdict.DOWN if status < 400 else by_status(status)

@@ -50,3 +50,32 @@ async def test_a_model_that_is_not_there_is_told_and_is_no_mark(tmp_path: Path) 
         await one.listen()
         await ended(one)
         assert not any("canary" in said for said in live.degraded())
+
+
+def told(status: int, error: bytes) -> Made:
+    return page(status, b"application/json", b'{"error":%b}' % error)
+
+
+WORKS: dict[str, Made] = {
+    "a full queue": told(503, b'{"message":"The request queue is full.","type":"x"}'),
+    "pending requests": told(503, b'{"message":"Too many pending requests","code":503}'),
+    "overloaded": told(529, b'{"type":"overloaded_error"}'),
+    "too much at once": told(429, b'{"type":"rate_limit_error"}'),
+    "a limit of one token": told(500, b'{"message":"max_tokens","type":"BadRequestError"}'),
+}
+
+
+@pytest.mark.parametrize("name", WORKS)
+async def test_an_engine_that_works_and_says_no_is_not_marked(tmp_path: Path, name: str) -> None:
+    """The same words of a client's answer mark nobody; a canary's ended all that waited there."""
+    async with scripted(tmp_path, lambda host, number: answer()) as world:
+        live, transport = world.router.live, Probed(well, WORKS[name])
+        await quiet(prober(world, transport), transport)
+        assert live.health.marked(live.loop_time()) == ()
+
+
+async def test_a_503_that_says_nothing_of_load_marks(tmp_path: Path) -> None:
+    async with scripted(tmp_path, lambda host, number: answer()) as world:
+        live, transport = world.router.live, Probed(well, lambda: failure(503))
+        await quiet(prober(world, transport), transport)
+        assert live.health.marked(live.loop_time()) == ("fra1", "iad1", "par1")
