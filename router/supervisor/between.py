@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Final, Protocol, TypeVar
 
 from router.errors import RequestError
-from router.supervisor.channel import Gone
+from router.supervisor.channel import PATIENCE, Gone
 from router.supervisor.orders import Audits, AuditsAsked, Judged, Relayed
 from router.supervisor.slot import Slot
 
@@ -43,7 +43,7 @@ async def relayed(crew: Asking, message: Relayed) -> object:
     for slot in crew.slots:
         if slot.log == message.log:
             try:
-                return await crew.asked(slot, message.asked, object, TELLING)
+                return await crew.asked(slot, message.asked, object, PATIENCE)
             except Gone as error:
                 told = f"{error}; try again"
                 raise RequestError("log_unavailable", told, retry_after=1.0) from None

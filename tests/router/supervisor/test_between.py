@@ -4,9 +4,19 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from classifiers.difficulty.audit import Shadow, StandingAudit
-from router.supervisor.channel import Gone
-from router.supervisor.orders import Audits, AuditsAsked, Beat, Began, Judged
+from router.supervisor.channel import PATIENCE, Gone
+from router.supervisor.orders import (
+    Audits,
+    AuditsAsked,
+    Beat,
+    Began,
+    Judged,
+    PageAsked,
+    Relayed,
+)
 from tests.router.supervisor.test_crew import World
 
 
@@ -45,3 +55,20 @@ async def test_who_serves_longest_is_asked_what_was_found(tmp_path: Path) -> Non
     first.since = second.since + 1
     await world.crew._answer(third, Began())
     assert [one for one in world.said[2].heard if not isinstance(one, Beat)] == [found]
+
+
+async def test_a_page_of_anothers_log_may_take_as_long_as_whoever_asked_waits(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A long log takes longer than a count of what was judged."""
+    world, waited = World.of(tmp_path), list[float]()
+    await world.begin()
+
+    async def ask(message: object, kind: type, patience: float) -> object:
+        waited.append(patience)
+        return message
+
+    monkeypatch.setattr(world.said[1], "ask", ask)
+    asked = PageAsked(-1, 10, "key")
+    assert await world.crew._answer(world.crew.slots[0], Relayed("local.w2", asked)) is asked
+    assert waited == [PATIENCE]
