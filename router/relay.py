@@ -195,10 +195,8 @@ async def _run(
         else:
             await _pulled(exchange, opened, pace, clock, tally)
     except AttemptFailed as error:
-        if error.hurried:
-            return "deadline"
         if not (isinstance(error, AnswerTimeout) and tally.stopped):
-            return error.code
+            return "deadline" if error.hurried else error.code
     except ValueError:
         return "garbled"
     if tally.error is not None:
@@ -220,8 +218,8 @@ async def _pulled(
             await exchange.write(out)
         if not data:
             break
-        if not only_alive(data):
-            until = clock() + _patience(pace, tally)
+        anew = clock() + _patience(pace, tally)
+        until = min(until, anew) if only_alive(data) else anew
 
 
 def _patience(pace: Pace, tally: _Tally) -> float:

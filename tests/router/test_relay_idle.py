@@ -6,16 +6,20 @@ import asyncio
 
 import pytest
 
-from router.relay import chat_error
+from router.answers.readings import SseDecoder, read_chat
+from router.opening import open_stream
+from router.relay import Pace, chat_error, relay
 from tests.exchanges import FakeExchange, PromptExchange
-from tests.rawserver import Line
-from tests.router.test_relay import DONE, STOP, run, token
+from tests.rawserver import Line, ask, now, within
+from tests.router.test_relay import DONE, HEADERS, STOP, run, token, upstream
 
 
 @pytest.fixture(params=[FakeExchange, PromptExchange], autouse=True)
-def kind(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+def kind(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> type[FakeExchange]:
     """Everything holds for both ways: chunk by chunk, and in the turn in which they come."""
-    monkeypatch.setattr("tests.router.test_relay.FakeExchange", request.param)
+    made: type[FakeExchange] = request.param
+    monkeypatch.setattr("tests.router.test_relay.FakeExchange", made)
+    return made
 
 
 SIGNS = {
@@ -73,3 +77,40 @@ async def test_a_long_event_in_many_pieces_is_not_idle() -> None:
 
     _, done = await run(say, idle=0.25)
     assert (done.complete, done.failure) == (True, None)
+
+
+async def test_the_end_is_soon_where_a_blank_line_told_of_the_last_reason_to_stop(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It comes by itself, as a sign of life would, and the event before it is whole with it."""
+    monkeypatch.setattr("router.relay._TAIL", 0.2)
+
+    async def say(line: Line) -> None:
+        for part in (token(), STOP[:-1], STOP[-1:]):
+            await line.part(part)
+            await asyncio.sleep(0.05)
+        await line.closed_by_peer()
+
+    async with asyncio.timeout(5):
+        _, done = await run(say, idle=20.0)
+    assert (done.complete, done.failure) == (True, None)
+
+
+@pytest.mark.parametrize("stopped", [True, False])
+async def test_a_deadline_that_comes_after_the_last_reason_to_stop_breaks_nothing(
+    stopped: bool, kind: type[FakeExchange]
+) -> None:
+    """All of the answer had come; only the connection was left open."""
+
+    async def say(line: Line) -> None:
+        await line.part(token() + (STOP if stopped else b""))
+        await line.closed_by_peer()
+
+    exchange = kind()
+    async with upstream(say) as (server, transport):
+        until = now() + 0.5
+        response = await transport.send(ask(server), within(0.5))
+        opened = await open_stream(response, SseDecoder(read_chat), until, now)
+        done = await relay(exchange, opened, HEADERS, Pace(20.0, until), now)
+    assert (done.complete, done.failure) == ((True, None) if stopped else (False, "deadline"))
+    assert exchange.sent.endswith(chat_error("deadline")) is not stopped
