@@ -156,7 +156,9 @@ class SharedAnswers:
             self._freeing = loop.create_task(self._frees())
 
     async def _frees(self) -> None:
-        """Undo what calls without an answer did: a while after them, until it is written."""
+        """Undo what calls without an answer did: a while after them, until it is written. Where
+        Redis is away a few are tried in turn, not all: it would be asked for each without a pause.
+        """
         loop = asyncio.get_running_loop()
         while self._doubts:
             await asyncio.sleep(self._again)
@@ -166,9 +168,12 @@ class SharedAnswers:
                 wrote = await asyncio.gather(
                     *(self._wrote(key, token, "gone", "", "0", "") for token, (key, _) in some)
                 )
-                for (token, (_, until)), done in zip(some, wrote, strict=True):
-                    if done or loop.time() >= until:
-                        self._doubts.pop(token, None)
+                for (token, held), done in zip(some, wrote, strict=True):
+                    left = self._doubts.pop(token, None) is not None
+                    if left and not done and loop.time() < held[1]:
+                        self._doubts[token] = held  # behind those that were not tried
+                if not any(wrote):
+                    break
 
     async def _wrote(self, *given: str) -> bool:
         try:

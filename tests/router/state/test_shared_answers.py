@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from itertools import pairwise
 from typing import cast
 
 import pytest
@@ -276,3 +277,34 @@ async def test_doubts_are_bounded_and_end(redis: Redis, monkeypatch: pytest.Monk
     await asyncio.sleep(0)
     assert one._freeing is not None
     assert one._freeing.cancelled()
+
+
+class Nowhere:
+    """A Redis that refuses every connection at once; `asked`: when, and for which token."""
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[float, str]] = []
+        self.often = asyncio.Event()
+
+    async def eval(self, script: str, numkeys: int, *rest: str) -> object:
+        self.asked.append((asyncio.get_running_loop().time(), rest[1]))
+        if len(self.asked) == 8:
+            self.often.set()
+        raise ConnectionError
+
+
+async def test_a_redis_that_is_away_is_asked_for_a_few_doubts_at_a_time_each_in_turn(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Ten thousand of them were tried one after the other, without a pause, while it was away."""
+    monkeypatch.setattr("router.state.shared_answers.AT_ONCE", 2)
+    nowhere = Nowhere()
+    one = SharedAnswers(cast("Scripts", nowhere), 60.0, timeout=1.0, again=0.05)
+    tokens = [str(number) for number in range(6)]
+    for token in tokens:
+        one._doubt("k" + token, token, 300)
+    await asyncio.wait_for(nowhere.often.wait(), 10)
+    await one.close()
+    assert [token for _, token in nowhere.asked[:8]] == [*tokens, *tokens[:2]]
+    at = [when for when, _ in nowhere.asked[:8:2]]
+    assert all(after - before > 0.04 for before, after in pairwise(at))
