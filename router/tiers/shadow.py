@@ -96,10 +96,12 @@ class ShadowLane:
             others: the stores of this router's other processes.
             gone: those of processes that it had when it had more, or fewer.
 
+        What can't be written is noted, and written with the next outcome: a full disk is no reason
+        not to serve.
+
         Raises:
             OutcomesUnreadable, OSError: a store can't be read.
         """
-        store.mend()
         self.store = store
         rest = [one for one in others if one.path != store.path]
         # What is gone comes first: its alarms are removed once they stand in another's file.
@@ -110,10 +112,14 @@ class ShadowLane:
                 self.graders.observe(model, outcome.shadow, outcome.at, quiet=True)
         for one in stores:
             self.graders.resume(models, one.read_alarms())
-        if any(self.graders.alarms()) or store.alarms.exists():
-            store.keep_alarms(self.graders.alarms())
-        for one in gone:
-            one.alarms.unlink(missing_ok=True)
+        try:
+            store.mend()
+            if any(self.graders.alarms()) or store.alarms.exists():
+                store.keep_alarms(self.graders.alarms())
+            for one in gone:
+                one.alarms.unlink(missing_ok=True)
+        except OSError as error:
+            self._unwritten(error)
 
     def offer(self, plan: Plan, ended: Ended) -> None:
         """Look at a request that was answered; now and then keep it to ask again."""
@@ -240,10 +246,13 @@ class ShadowLane:
                 if outcome is not None:
                     await asyncio.to_thread(store.append, outcome)
             except OSError as error:
-                self.live.notes["outcomes"] = f"not written: {error.strerror or error}"
-                self.live.metrics.count("domicile_outcomes_lost_total")
+                self._unwritten(error)
             else:
                 self.live.notes.pop("outcomes", None)
+
+    def _unwritten(self, error: OSError) -> None:
+        self.live.notes["outcomes"] = f"not written: {error.strerror or error}"
+        self.live.metrics.count("domicile_outcomes_lost_total")
 
     def _outcome(self, job: Job, model: Model, shadow: Shadow, at: float) -> Outcome:
         weak, strong = job.pair

@@ -116,6 +116,27 @@ async def test_a_disk_that_is_full_keeps_no_alarm_from_being_raised(tmp_path: Pa
         assert store.read_alarms(), "what was not written in time is written now"
 
 
+async def test_a_start_on_a_full_disk_knows_the_alarms_and_serves(tmp_path: Path) -> None:
+    """It ended, and clients had no router, because of a file that grading alone reads."""
+    folder = tmp_path / "outcomes"
+    before, own = OutcomeStore(folder / "eu-1.jsonl"), OutcomeStore(folder / "eu-1.w1.jsonl")
+    before.keep_alarms([("two", 0.05, "tenant=eu", 5.0)])
+    blocked = own.alarms.with_suffix(".draft")
+    blocked.mkdir()
+    async with built(tmp_path, same, files(grading=GRADING, tenants=CONSENT)) as world:
+        world.router.lane.restore(own, (), (before,))
+        live = world.router.live
+        assert any(one.startswith("outcomes: not written") for one in live.degraded())
+        assert live.metrics.value("domicile_outcomes_lost_total", ()) == 1
+        assert before.alarms.exists(), "the alarm stands nowhere else"
+        eager(world)
+        assert await ask(world) == "large"
+        blocked.rmdir()
+        await ask(world)
+        assert own.read_alarms() == (("two", 0.05, "tenant=eu", 5.0),)
+        assert not any(one.startswith("outcomes:") for one in live.degraded())
+
+
 class Deaf(Sibling):
     """The supervisor is gone."""
 
