@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Annotated, Final
@@ -132,11 +132,14 @@ class KeyRing:
         """Everyone who holds a key."""
         return tuple(key.holder for key in self._keys.values())
 
-    def digests_of(self, tenant: str) -> tuple[bytes, ...]:
-        """The digests of a tenant's keys, in order: known to who reads the keys file, and to the
-        tenant itself."""
-        found = (k.digest for k in self._keys.values() if getattr(k.holder, "tenant", "") == tenant)
-        return tuple(sorted(found))
+    def digests(self) -> Mapping[str, Sequence[bytes]]:
+        """Each tenant's keys as their digests, in order: known to who reads the keys file, and to
+        the tenant itself."""
+        found: dict[str, list[bytes]] = {}
+        for key in self._keys.values():
+            if isinstance(key.holder, Principal):
+                found.setdefault(key.holder.tenant, []).append(key.digest)
+        return {tenant: sorted(digests) for tenant, digests in found.items()}
 
     def held(self, id_: str, now: float, tenant: str | None = None) -> Principal | Home:
         """Who holds the key with this id: for what no client sends again.

@@ -70,7 +70,8 @@ def load_snapshot(path: Path, environment: Mapping[str, str], now: float) -> Sna
     config = load(path)
     baseline = read_files(config.policies.baseline, base)
     rules = read_files(config.policies.rules, base)
-    signed = _signed(config.policies, baseline, base)
+    signing = signed_files(baseline, base) if config.policies.signed_by else []
+    signed = _signed(config.policies, signing, baseline, base)
     loaded = load_policy(baseline, rules)
     accepted = _accepted(config.policies, baseline, base)
     catalog = overlaid(loaded.catalog, accepted)
@@ -78,7 +79,7 @@ def load_snapshot(path: Path, environment: Mapping[str, str], now: float) -> Sna
     providers = _providers(loaded.policy)
     trust = _trust(loaded.policy, base, baseline)
     if config.policies.signed_by:
-        require_same(signed_files(baseline, base), loaded.policy.endpoints, trust)
+        require_same(signing, loaded.policy.endpoints, trust)
     targets = _targets(loaded.policy, providers, environment, base, trust)
     _agree(config, loaded.policy, keys, baseline)
     difficulty = rate(loaded.policy, base)
@@ -151,28 +152,30 @@ def read_files(patterns: Sequence[str], base: Path) -> list[PolicyFile]:
 
 
 def _signatures(
-    section: PoliciesSection, baseline: Sequence[PolicyFile], base: Path
+    section: PoliciesSection,
+    signing: Sequence[PolicyFile],
+    baseline: Sequence[PolicyFile],
+    base: Path,
 ) -> tuple[str, ...]:
     """2. With compliance keys configured, an unsigned baseline does not load. Gives who signed."""
     if not section.signed_by:
         return ()
     try:
         keys = compliance_keys(section, base)
-        return require_signed(
-            signed_files(baseline, base),
-            baseline_signatures(baseline, base),
-            keys,
-            section.signatures,
-        )
+        signatures = baseline_signatures(baseline, base)
+        return require_signed(signing, signatures, keys, section.signatures)
     except ValueError as error:
         raise ConfigError(str(error)) from None
 
 
 def _signed(
-    section: PoliciesSection, baseline: Sequence[PolicyFile], base: Path
+    section: PoliciesSection,
+    signing: Sequence[PolicyFile],
+    baseline: Sequence[PolicyFile],
+    base: Path,
 ) -> Mapping[str, object]:
     """Who signed, and whose signatures were needed, for the snapshot."""
-    signers = _signatures(section, baseline, base)
+    signers = _signatures(section, signing, baseline, base)
     keys = [one.text for one in compliance_keys(section, base)]
     return {
         "signed_by": list(signers),

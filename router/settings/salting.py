@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Mapping
 from pathlib import Path
 
-from router.auth import KeyRing, Principal
+from router.auth import KeyRing
 from router.config import Config, ConfigError
 from router.salts import LEAST, Salts
 from router.settings.secrets import resolve
@@ -24,6 +24,6 @@ def salts_of(config: Config, keys: KeyRing, environment: Mapping[str, str], base
             message = f"`router.cache_key` is shorter than {LEAST} bytes; make one with "
             raise ConfigError(message + "`openssl rand -hex 32`")
         return Salts(secret)
-    tenants = {holder.tenant for holder in keys.holders if isinstance(holder, Principal)}
-    own = {one: hashlib.sha256(b"".join(keys.digests_of(one))).digest() for one in tenants}
-    return Salts(own=own)
+    return Salts(
+        own={one: hashlib.sha256(b"".join(held)).digest() for one, held in keys.digests().items()}
+    )

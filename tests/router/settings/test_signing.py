@@ -10,9 +10,10 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from policies.gathered import PolicyFile
-from policies.signatures import sign
+from policies.signatures import require_signed, sign
 from regions.model import Endpoint
 from router.config import ConfigError
+from router.settings import loading
 from router.settings.loading import load_snapshot, read_files
 from router.settings.signing import require_same, signed_files
 from router.transport.messages import Tls
@@ -80,3 +81,20 @@ def test_what_is_exchanged_between_two_looks_is_refused() -> None:
     require_same(files, {"e": replace(there, settings={})}, {"e": Tls(name="n")})
     with pytest.raises(ConfigError, match="changed while it was read"):
         require_same(files, {"e": there}, {"e": Tls(OTHER.pem)})
+
+
+def test_authorities_exchanged_once_their_signature_was_found_good_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was signed is compared with what is trusted, not with what lies there by then."""
+    main = folder(tmp_path)
+    real = require_signed
+
+    def exchanged(*given: object) -> tuple[str, ...]:
+        signers = real(*given)  # type: ignore[arg-type]
+        (tmp_path / "tls" / "ca.pem").write_text(OTHER.pem)
+        return signers
+
+    monkeypatch.setattr(loading, "require_signed", exchanged)
+    with pytest.raises(ConfigError, match="changed while it was read"):
+        load_snapshot(main, ENVIRONMENT, now())
