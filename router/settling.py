@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from router import prices
 from router.dispatch import Dispatched
@@ -68,7 +69,8 @@ def end(
         if how.failure is not None:
             broke, code = how.failure, _code(how)
     # Told by the provider, else estimated from bytes and marked so.
-    usage = usage or _estimated(plan, dispatched, how)
+    if usage is None or not (usage.input and usage.output):
+        usage = _completed(usage, plan, dispatched, how)
     price = prices.cost(candidacy.endpoint.price, usage)
     micro = None if price is None else round(price * 1_000_000)
     used = usage.input, usage.output
@@ -76,6 +78,25 @@ def end(
         _status(how), tuple(tried), candidacy, None, used, usage.estimated, micro, millis, broke,
         code, answer,
     )  # fmt: skip
+
+
+def _completed(
+    told: Usage | None, plan: Plan, dispatched: Dispatched, how: Relayed | RequestError | str
+) -> Usage:
+    """What was told, with the counts that are none: no prompt has no tokens, and no text has."""
+    guess, opened = _estimated(plan, dispatched, how), dispatched.opened
+    if told is None:
+        return guess
+    held = opened.held if isinstance(opened, OpenedStream) else (opened.frame,)
+    text = told.output or not any(one.content for one in held)
+    if told.input and text:
+        return told
+    return replace(
+        told,
+        input=told.input or guess.input,
+        output=told.output if text else guess.output,
+        estimated=True,
+    )
 
 
 def _estimated(plan: Plan, dispatched: Dispatched, how: Relayed | RequestError | str) -> Usage:

@@ -62,13 +62,17 @@ def read(usage: object) -> Usage | None:
     """Usage from a `usage` object of OpenAI (all surfaces) or Anthropic; `None` if it is not one.
 
     Anthropic counts cached tokens beside `input_tokens`, OpenAI inside: the sum here is the same.
+    What is in `total_tokens` alone counts too, as output: some leave reasoning out of that.
     """
     if usage is None or (type(usage) is not dict and not isinstance(usage, Mapping)):
         return None
     taken, given = usage.get("prompt_tokens"), usage.get("completion_tokens")
     if type(taken) is type(given) is int and 0 <= taken <= _MOST and 0 <= given <= _MOST:
         # As nearly all engines tell it. No prompt has no tokens: some that don't count write 0.
-        return _usage(taken, given, _cached(usage)) if taken or given else None
+        if not (taken or given):
+            return None
+        if usage.get("total_tokens") in (None, taken + given):
+            return _usage(taken, given, _cached(usage))
     taken = _count(usage, "prompt_tokens", "input_tokens")
     given = _count(usage, "completion_tokens", "output_tokens")
     if taken is None and given is None:
@@ -79,7 +83,11 @@ def read(usage: object) -> Usage | None:
         if hit is not None or write is not None:
             hit, write = hit or 0, write or 0
             return Usage((taken or 0) + hit + write, given or 0, hit, write)
-    return Usage(taken or 0, given or 0, _cached(usage))
+    taken, given = taken or 0, given or 0
+    beside = max(0, (_count(usage, "total_tokens") or 0) - taken - given)
+    if usage.get("cache_read_input_tokens") or usage.get("cache_creation_input_tokens"):
+        return Usage(taken + beside, given, _cached(usage))  # Anthropic's counts, half translated
+    return Usage(taken, given + beside, _cached(usage))
 
 
 def _cached(usage: Mapping[str, object]) -> int:

@@ -190,6 +190,58 @@ async def test_usage_counts_once_wherever_it_stands(tmp_path: Path, usage: str, 
     assert [one["tokens"] for one in outcomes(tmp_path)] == [[7, 9]]
 
 
+PARTLY: dict[str, tuple[list[int], list[int]]] = {
+    # MiXaiLL76/auto_ai_router#142, PostHog/posthog-js#4664: a count of nothing beside a real one
+    '{"prompt_tokens":0,"completion_tokens":200}': ([22, 22], [200, 200]),
+    '{"prompt_tokens":50,"completion_tokens":0,"total_tokens":50}': ([50, 50], [200, 400]),
+    '{"prompt_tokens":50,"completion_tokens":null}': ([50, 50], [200, 400]),
+    # sonami-tech/omni-llm-provider#49, router-for-me/CLIProxyAPI#5733: reasoning in the total alone
+    '{"prompt_tokens":25,"completion_tokens":89,"total_tokens":200}': ([25, 25], [175, 175]),
+    '{"prompt_tokens":25,"completion_tokens":0,"total_tokens":200}': ([25, 25], [175, 175]),
+    '{"prompt_tokens":25,"total_tokens":200}': ([25, 25], [175, 175]),
+    '{"prompt_tokens":25,"completion_tokens":89,"total_tokens":99}': ([25, 25], [89, 89]),
+    # Portkey-AI/gateway#1754: what was read from a cache is prompt
+    '{"prompt_tokens":25,"completion_tokens":9,"total_tokens":134,"cache_read_input_tokens":100}': (
+        [125, 125],
+        [9, 9],
+    ),
+}
+
+
+@pytest.mark.parametrize("usage", PARTLY)
+@pytest.mark.parametrize("streamed", [True, False])
+async def test_what_is_told_in_part_is_counted_whole(
+    tmp_path: Path, usage: str, streamed: bool
+) -> None:
+    """A tenant's prompts, or a model's thoughts, were free, and no limit saw them."""
+    whole = answer(" word" * 200)
+    body = json.loads(await whole.chunk(0))
+    body["usage"] = json.loads(usage)
+
+    def script(host: str, number: int) -> Reply:
+        if streamed:
+            return stream(*WORDS, FINISH, told(usage), DONE)
+        return Reply(200, whole.headers, [json.dumps(body).encode()])
+
+    async with scripted(tmp_path, script) as world:
+        await world.ask("eu", stream=streamed)
+    (outcome,) = outcomes(tmp_path)
+    prompt, output = PARTLY[usage]
+    tokens = outcome["tokens"]
+    assert isinstance(tokens, list)
+    assert prompt[0] <= tokens[0] <= prompt[1] + 2
+    assert output[0] <= tokens[1] <= output[1]
+    assert outcome.get("estimated", False) is (prompt[0] == 22 or output[0] < output[1])
+
+
+async def test_an_answer_of_nothing_has_no_tokens(tmp_path: Path) -> None:
+    nothing = told('{"prompt_tokens":25,"completion_tokens":0,"total_tokens":25}')
+    async with scripted(tmp_path, lambda h, n: stream(FINISH, nothing, DONE)) as world:
+        await world.ask("eu", stream=True)
+    (outcome,) = outcomes(tmp_path)
+    assert (outcome["tokens"], outcome.get("estimated", False)) == ([25, 0], False)
+
+
 @pytest.mark.parametrize("options", [None, {}, {"include_usage": False}, {"include_usage": None}])
 async def test_usage_is_asked_for_and_kept_from_who_did_not_ask(
     tmp_path: Path, options: object
