@@ -194,6 +194,16 @@ def path_of(url: str, surface: str) -> str:
     return _below(url, _PATHS[surface])
 
 
+def beside(target: Target, name: str) -> OutboundRequest:
+    """The question for what a server tells beside its API, as `/health`: below the same path, since
+    of one host each path may be another server, and with the same credential."""
+    origin, _ = _where(target.url, target.tls, "chat.completions")
+    parts = urlsplit(target.url)
+    root = parts.path.rstrip("/").removesuffix("/openai/v1").removesuffix("/v1")
+    path = root + name + (f"?{parts.query}" if parts.query else "")
+    return OutboundRequest(origin, "GET", path, _common(b"*/*", _token(target)))
+
+
 def _asks_twice(url: str) -> bool:
     """Whether a URL holds what `path_of` adds, as URLs do that were copied from a client's call."""
     return urlsplit(url).path.rstrip("/").endswith(tuple(_PATHS.values()))

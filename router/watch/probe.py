@@ -1,7 +1,7 @@
 """Probes: free questions, and a canary where silence asks for one.
 
-- `/health` of every replica of one's own, once a period. What does not answer is marked before a
-  request finds out, and stays marked while it doesn't.
+- `/health` of every replica of one's own, once a period, with the endpoint's credential and below
+  its URL's path. What does not answer is marked before a request finds out, and stays marked.
 - A canary is a real request for one token. It finds the engine that stands still behind a server
   that says 200. It is sent when an attempt has waited longer than is usual there, when nothing
   was heard for `QUIET` seconds, and to see whether a marked replica works again. On by default
@@ -42,6 +42,7 @@ from router.audit.entry import Entry, Json, microseconds
 from router.audit.errors import AuditError
 from router.live import Live
 from router.providers.base import Ask
+from router.providers.openai_compatible import beside
 from router.transport.messages import (
     AnswerTimeout,
     AttemptFailed,
@@ -144,7 +145,7 @@ class Prober:
         return vetoes.against(replica.endpoint.name, where, "") is None
 
     async def _health(self, replica: Replica) -> None:
-        request = OutboundRequest(replica.origin, "GET", "/health", ())
+        request = beside(replica.target, "/health")
         async with self._turns:
             began = self.live.loop_time()
             verdict = await self._sent(request, HEALTH_TIME)

@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Final
 
 from regions.fleet import Reading, parse_metrics
@@ -18,13 +17,11 @@ from regions.health import Standing
 from regions.model import Endpoint
 from router.live import Live
 from router.providers.base import Target
+from router.providers.openai_compatible import beside
 from router.snapshot import Snapshot
 from router.transport.messages import (
     AttemptFailed,
-    Origin,
-    OutboundRequest,
     Timeouts,
-    Tls,
     Transport,
     read_body,
 )
@@ -44,16 +41,6 @@ class Replica:
     endpoint: Endpoint
     key: str
     target: Target
-
-    @property
-    def origin(self) -> Origin:
-        """Where it listens."""
-        return _origin(self.target.url, self.target.tls)
-
-
-@lru_cache(4096)
-def _origin(url: str, tls: Tls | None) -> Origin:
-    return Origin.parse(url, tls)
 
 
 def own_replicas(snapshot: Snapshot) -> Iterator[Replica]:
@@ -99,7 +86,7 @@ class Scraper:
         now = live.loop_time()
         own = live.inflight.requests(replica.key)
         timeouts = Timeouts(now + seconds, seconds, seconds)
-        request = OutboundRequest(replica.origin, "GET", "/metrics", ())
+        request = beside(replica.target, "/metrics")
         try:
             response = await self._transport.send(request, timeouts)
             if response.status != 200:

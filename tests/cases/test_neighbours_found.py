@@ -6,11 +6,13 @@ import asyncio
 import copy
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from regions.fleet import Reading, parse_metrics
+from router.providers.base import Bearer, Target
 from router.transport.messages import OutboundRequest, OutboundResponse, Timeouts
 from router.watch import probe
 from router.watch.discover import slices
@@ -88,6 +90,46 @@ async def test_a_server_that_is_too_busy_to_say_so_is_well(
             await look
         live = world.router.live
         assert bool(live.health.marked(live.loop_time())) is marked
+
+
+WHERE = {
+    "http://fra1": "",
+    "http://fra1/v1": "",
+    "http://fra1/openai/v1/": "",
+    "http://fra1/team-a/v1": "/team-a",
+    "http://fra1/team-a": "/team-a",
+    "http://fra1/v1?key=k": "?key=k",
+}
+
+
+@pytest.mark.parametrize("url", WHERE)
+@pytest.mark.parametrize("key", [None, "sk-own"])
+async def test_a_server_is_asked_how_it_is_as_clients_requests_are_sent_to_it(
+    tmp_path: Path, url: str, key: str | None
+) -> None:
+    """vllm-project/production-stack#631, vllm-project/router#159: asked without its key, any server
+    behind a proxy that wants one was marked for ever. And of one host with a path for each, all
+    were as whoever answers at its root."""
+    sent: list[OutboundRequest] = []
+
+    class Guarded(ScriptedTransport):
+        async def send(self, request: OutboundRequest, timeouts: Timeouts) -> OutboundResponse:
+            sent.append(request)
+            held = dict(request.headers).get(b"authorization")
+            fits = held == (None if key is None else b"Bearer " + key.encode())
+            return Reply(200 if fits else 401)
+
+    async with scripted(tmp_path, lambda h, n: answer()) as world:
+        live, transport = world.router.live, Guarded(lambda h, n: answer())
+        target = Target(url, None if key is None else Bearer(key))
+        live.snapshot = replace(live.snapshot, targets={"fra1": {"fra1": target}})
+        scraper = Scraper(live, transport)
+        await Prober(live, transport, scraper, 1.0).look()
+        await scraper.look()
+        assert not live.health.marked(live.loop_time())
+    below, _, query = WHERE[url].partition("?")
+    rest = f"?{query}" if query else ""
+    assert [one.target for one in sent] == [f"{below}/health{rest}", f"{below}/metrics{rest}"]
 
 
 REASONING = (
