@@ -218,7 +218,10 @@ def _period(text: str | None) -> tuple[int | None, int | None]:
     begin, slash, end = text.partition("/")
     if not slash:
         raise click.UsageError(f"`--period {text}`: write it as 2026-11-01/2026-12-01")
-    return instant("--period", begin), instant("--period", end)
+    since, until = instant("--period", begin), instant("--period", end)
+    if since is None or until is None or since >= until:
+        raise click.UsageError(f"`--period {text}`: it ends before it has begun")
+    return since, until
 
 
 @contextmanager
@@ -256,12 +259,15 @@ def _print(result: Result) -> None:
     if result.files:
         told = ", ".join(f"{count} {state}" for state, count in sorted(result.files.items()))
         click.echo(f"files of the trail: {told}")
+    for account, regions in result.trail.items():
+        click.echo(f"digests of {account}: {', '.join(regions)}; nothing is known of other regions")
     for finding in result.findings[:_SHOWN]:
         click.echo(f"finding: {finding}")
     if len(result.findings) > _SHOWN:
         click.echo(f"{len(result.findings) - _SHOWN} more findings; `--json` shows them")
     for notice in result.notices:
         click.echo(f"notice: {notice}")
+    click.echo("the log was read as it is: `audit verify` says whether it was changed")
     words = {0: "confirmed", 3: "FINDINGS", 4: "no finding; not everything can be seen"}
     click.echo(f"audit reconcile: {words[result.exit_code]}")
 

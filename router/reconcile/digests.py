@@ -1,6 +1,6 @@
 """CloudTrail's digest files: which log files a trail has, and that none was changed.
 
-For the digests of each account, region and trail below a folder, in the order of their time:
+For the digests of each account, region and trail in the folders given, in the order of their time:
 
 1. a digest names its own S3 object; a file that says it is another's is forged;
 2. its RSA signature (SHA-256, PKCS #1 v1.5) is over end time, S3 object, its own hash and the
@@ -46,6 +46,7 @@ _MOST: Final = 64 << 20
 """Bytes of one digest file, unpacked: an hour's list of log files."""
 
 Keys = Mapping[str, RSAPublicKey]
+Scope = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,11 +77,16 @@ class Digest:
         """What it follows: an account's region's trail; late files have a chain of their own."""
         name = self.object.rpartition("/")[2]
         stem = name.removesuffix(".gz").removesuffix(".json").removesuffix(BACKFILL)
-        late = BACKFILL if BACKFILL in name else ""
+        late = BACKFILL if self.late else ""
         return (text(self.said.get("digestS3Bucket")), stem.rpartition("_")[0], late)
 
     @property
-    def scope(self) -> tuple[str, str]:
+    def late(self) -> bool:
+        """Whether it lists files that came late, and says nothing of its whole hour."""
+        return self.object.removesuffix(".gz").removesuffix(".json").endswith(BACKFILL)
+
+    @property
+    def scope(self) -> Scope:
         """The account and region whose events its log files hold."""
         return _scope(self.object.rpartition("/")[2])
 
@@ -106,22 +112,49 @@ class Checked:
 
     `states` counts log files: `verified`, `unsigned` (listed by a digest whose signature nobody
     could check), `unlisted`, `newer` (than every digest), `missing`, `altered`, `undigested`.
-    `spans` is from where to where the digests of each account and region reach.
+    `unsigned` counts digests whose signature nobody could check. `spans` is from where to where the
+    digests of each account and region reach; `hours` what each of them covers, late files' not.
     """
 
     findings: list[Finding] = field(default_factory=list)
     notices: list[str] = field(default_factory=list)
     states: Counter[str] = field(default_factory=Counter)
     digests: int = 0
-    spans: dict[tuple[str, str], tuple[int, int]] = field(default_factory=dict)
+    unsigned: int = 0
+    spans: dict[Scope, tuple[int, int]] = field(default_factory=dict)
+    hours: dict[Scope, list[tuple[int, int]]] = field(default_factory=dict)
 
     def found(self, kind: Kind, detail: str, where: Path | str) -> None:
         """Add a finding of the trail."""
         self.findings.append(Finding(kind, Source.CLOUDTRAIL, detail, where=Where(str(where))))
 
+    def add(self, digest: Digest) -> None:
+        """Take up what a digest covers."""
+        begun, ended = self.spans.get(digest.scope, (digest.start, digest.end))
+        self.spans[digest.scope] = (min(begun, digest.start), max(ended, digest.end))
+        if not digest.late:
+            self.hours.setdefault(digest.scope, []).append((digest.start, digest.end))
 
-def check(folder: Path, log_files: Sequence[Path], keys: Keys) -> Checked:
-    """Check a folder's log files against the digests in it.
+    @property
+    def regions(self) -> Mapping[str, Sequence[str]]:
+        """The accounts that digests are of, each with its regions, in order."""
+        found: dict[str, list[str]] = {}
+        for account, region in sorted(self.spans):
+            found.setdefault(account, []).append(region)
+        return found
+
+    def reaches(self, scope: Scope, since: int, until: int) -> bool:
+        """Whether the digests of an account and region, of whatever trail, cover all of a time:
+        one trail that ends, and another that begins later, leave a hole."""
+        reached = since
+        for begun, ended in sorted(self.hours.get(scope, ())):
+            if begun <= reached < ended:
+                reached = ended
+        return reached >= until and bool(self.hours.get(scope))
+
+
+def check(folders: Sequence[Path], log_files: Sequence[Path], keys: Keys) -> Checked:
+    """Check log files against the digests in these folders, which may hold one trail together.
 
     Args:
         log_files: the files that hold events.
@@ -129,7 +162,7 @@ def check(folder: Path, log_files: Sequence[Path], keys: Keys) -> Checked:
     """
     checked = Checked()
     chains: dict[tuple[str, ...], list[Digest]] = defaultdict(list)
-    for path in sorted(folder.rglob("*.json*")):
+    for path in sorted({path for folder in folders for path in folder.rglob("*.json*")}):
         if FOLDER in path.parts and path.name.endswith((".json", ".json.gz")):
             digest = _read(path, checked)
             if digest is not None:
@@ -144,8 +177,8 @@ def check(folder: Path, log_files: Sequence[Path], keys: Keys) -> Checked:
     for digests in chains.values():
         digests.sort(key=lambda one: (one.end, one.object))
         for digest, state in _chain(digests, keys, checked):
-            begun, ended = checked.spans.get(digest.scope, (digest.start, digest.end))
-            checked.spans[digest.scope] = (min(begun, digest.start), max(ended, digest.end))
+            checked.add(digest)
+            checked.unsigned += state == "unsigned"
             _files(digest, state, by_name, checked)
             listed |= {_name(one) for one in digest.files}
     _unlisted(by_name, listed, checked)
@@ -287,7 +320,7 @@ _MINUTE: Final = 60_000_000
 _NEVER: Final = 1 << 62
 
 
-def _scope(name: str) -> tuple[str, str]:
+def _scope(name: str) -> Scope:
     parts = name.split("_")
     return (parts[0], parts[2]) if len(parts) > 3 else ("", "")
 

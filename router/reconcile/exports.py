@@ -4,6 +4,9 @@ Neither carries an id of ours. Azure's `correlationId` may be the id that the an
 audit entries have none, so their calls are paired by time, model and region. `location` and
 `resourceName` say where a call was sent to. Neither says where a deployment that spans regions ran:
 that stays not observable.
+
+An event that is in two files counts once: Google tells entries apart by time and insert id, Azure's
+have no id of their own, so equal ones are one.
 """
 
 from __future__ import annotations
@@ -15,6 +18,7 @@ from pathlib import Path
 from typing import Final
 
 from router.assess.records import mapping, text
+from router.reconcile.cloudtrail import digest
 from router.reconcile.model import Call, Source, Where
 from router.reconcile.reading import Fault, Object, at, objects
 from router.reconcile.times import instant
@@ -51,7 +55,7 @@ def _azure(record: Object, where: Where) -> Call | None:
     model = text(properties.get("modelDeploymentName")) or text(properties.get("modelName"))
     return Call(
         Source.AZURE,
-        "",
+        digest(record),
         text(record.get("correlationId") or record.get("CorrelationId")),
         "",
         "",
@@ -89,9 +93,10 @@ def _gcp(record: Object, where: Where) -> Call | None:
     name = _GCP_NAME.search(text(payload.get("resourceName")))
     location = name["location"] if name else text(at(record, "resource", "labels", "location"))
     code = at(payload, "status", "code")
+    named, content = text(record.get("insertId")), digest(record)
     return Call(
         Source.GCP,
-        text(record.get("insertId")),
+        f"{text(record.get('timestamp'))} {named}" if named else content,
         "",
         "",
         "",
@@ -102,4 +107,5 @@ def _gcp(record: Object, where: Where) -> Call | None:
         not isinstance(code, int) or code in (0, 13, 14),
         text(at(payload, "authenticationInfo", "principalEmail")),
         where,
+        content=content,
     )

@@ -1,7 +1,8 @@
 """Bedrock's model invocation logs → calls. They carry our record as `requestMetadata`.
 
 One JSON object a line, as Bedrock delivers to S3 and CloudWatch. `region` is where it was called;
-`inferenceRegion` where it ran, when the record has it. Prompts and answers in it are not kept.
+`inferenceRegion` where it ran, when the record has it. Prompts and answers in it are not kept;
+those above 100 KB, and pictures, lie below `data/` of the same folder, and are not read.
 """
 
 from __future__ import annotations
@@ -20,6 +21,11 @@ from router.reconcile.times import instant
 SCHEMA: Final = "ModelInvocationLog"
 RECORD: Final = "domicile-record"
 """The name under which `router.providers.bedrock` sends the record."""
+
+
+def holds_bodies(path: Path, given: Path) -> bool:
+    """Whether a file below a given folder is a body that a record names, and so no record."""
+    return "data" in path.relative_to(given).parts[:-1]
 
 
 def calls(path: Path) -> Iterator[Call | Fault]:

@@ -7,7 +7,7 @@ empty text is what nobody told.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
 
@@ -229,7 +229,8 @@ class Result:
 
     `calls` counts the providers' calls by source and what became of each (`paired`, `exempt`,
     `refused`, `probe`, `outside_period`, `bypass`, …); `files` the trail's files by state; `kinds`
-    all findings, also those not kept. `whole` says that the trail given is proven complete.
+    all findings, also those not kept. `whole` says that the trail given is proven complete, for the
+    accounts and regions in `trail`: of others it knows nothing.
     """
 
     since: int
@@ -242,6 +243,7 @@ class Result:
     files: Mapping[str, int]
     kinds: Mapping[str, int]
     whole: bool = True
+    trail: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     @property
     def exit_code(self) -> int:
@@ -276,6 +278,7 @@ class Result:
             "calls": {source: dict(counts) for source, counts in self.calls.items()},
             "files": dict(self.files),
             "whole": self.whole,
+            "trail": {account: list(regions) for account, regions in self.trail.items()},
             "kinds": dict(sorted(self.kinds.items())),
             "findings": [one.to_json() for one in self.findings],
             "notices": list(self.notices),

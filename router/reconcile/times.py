@@ -16,8 +16,9 @@ def instant(value: object) -> int:
     if isinstance(value, bool):
         return UNKNOWN_TIME
     if isinstance(value, int | float):
-        seconds = value / 1000 if value > 1e11 else value
-        return round(seconds * 1e6) if 0 <= seconds < 1e11 else UNKNOWN_TIME
+        if not 0 <= value < 1e14:  # also what is no number, and what is too large for a float
+            return UNKNOWN_TIME
+        return round((value / 1000 if value > 1e11 else value) * 1e6)
     if not isinstance(value, str):
         return UNKNOWN_TIME
     try:

@@ -83,6 +83,30 @@ async def test_all_confirmed(domicile: Domicile, evidence: Evidence) -> None:
     assert "verified" in ran.out
     told = (await run(domicile, *evidence.words, "--json")).json
     assert (told["exit_code"], told["findings"], told["whole"]) == (0, [], True)
+    assert told["trail"] == {"123456789012": ["eu-central-1", "eu-west-1"]}
+    assert "digests of 123456789012: eu-central-1, eu-west-1; nothing is known of other" in ran.out
+    assert "`audit verify` says whether it was changed" in ran.out
+
+
+async def test_an_hour_that_nobody_signed_for_is_not_confirmed(
+    domicile: Domicile, evidence: Evidence
+) -> None:
+    """What bypassed the router in the newest hour could be taken out with that hour's digest."""
+    await evidence.write()
+    for path in evidence.root.rglob("*.signature"):
+        path.unlink()
+    ran = await run(domicile, *evidence.words)
+    assert ran.code == 4
+    assert "notice: 2 digests have no signature that could be checked" in ran.out
+
+
+async def test_bodies_of_bedrocks_logs_are_not_read(domicile: Domicile, tmp_path: Path) -> None:
+    evidence = await Evidence(tmp_path, Traffic(1, endpoints=(LOCAL,))).write()
+    body = tmp_path / "invocations/AWSLogs/1/data/r_input.json.gz"
+    body.parent.mkdir(parents=True)
+    body.write_bytes(gzip.compress(b"no JSON, as of a picture\n"))
+    ran = await run(domicile, *evidence.words, "--bedrock-logs", tmp_path / "invocations")
+    assert "unreadable" not in ran.out
 
 
 async def test_findings_end_with_3(domicile: Domicile, evidence: Evidence) -> None:
@@ -155,6 +179,7 @@ async def test_without_a_router_its_veto_file_is_written(
         (("--vllm-logs", "fra=gone"), "`gone` is not there"),
         (("--azure", ".", "--period", "2026"), "write it as"),
         (("--azure", ".", "--period", "x/y"), "write a time as"),
+        (("--azure", ".", "--period", "2026-12-01/2026-11-01"), "it ends before it has begun"),
         (("--azure", ".", "--grace", "soon"), "needs a number and a unit"),
         (("--azure", ".", "--digest-keys", "keys.json"), "list-public-keys"),
     ],

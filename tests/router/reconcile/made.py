@@ -228,6 +228,8 @@ class Trail:
     edit: Callable[[dict[str, object]], dict[str, object]] = lambda said: said
     signer: RSAPrivateKey = field(default_factory=signing_key)
     seed: int = 1
+    name: str = "main"
+    late: str = ""
     files: list[Path] = field(default_factory=list)
     digests: list[Path] = field(default_factory=list)
 
@@ -272,7 +274,9 @@ class Trail:
         previous: tuple[str, str, str] | None,
     ) -> tuple[str, str, str]:  # fmt: skip
         when = stamp(end, "%Y%m%dT%H%M%SZ")
-        name = f"{ACCOUNT}_CloudTrail-Digest_{region}_main_{region}_{when}.json.gz"
+        name = (
+            f"{ACCOUNT}_CloudTrail-Digest_{region}_{self.name}_{region}_{when}{self.late}.json.gz"
+        )
         key = f"AWSLogs/{ACCOUNT}/CloudTrail-Digest/{region}/{stamp(end, '%Y/%m/%d')}/{name}"
         before = previous or (None, None, None)
         said = self.edit({

@@ -31,7 +31,7 @@ def trail(tmp_path: Path) -> Trail:
 
 
 def checked(trail: Trail, **more: object) -> Checked:
-    return check(trail.folder, [*log_files(trail.folder)], more.get("keys", keys()))  # type: ignore[arg-type]
+    return check([trail.folder], [*log_files(trail.folder)], more.get("keys", keys()))  # type: ignore[arg-type]
 
 
 def kinds(found: Checked) -> Counter[Kind]:
@@ -193,3 +193,51 @@ def test_when_a_file_was_delivered() -> None:
     name = "1_CloudTrail_eu-west-1_20270115T1205Z_abcTZ.json.gz"
     assert delivered(name) == instant("2027-01-15T12:05:00Z")
     assert delivered("notes.json") == UNKNOWN_TIME
+
+
+def test_an_empty_digest_without_a_signature_proves_no_hour(trail: Trail) -> None:
+    """Else whoever takes out the newest hour puts one there that lists nothing."""
+    for path in trail.folder.rglob("*.signature"):
+        path.unlink()
+    rewrite(of(trail)[-1], lambda said: said.update(logFiles=[]))
+    found = checked(trail)
+    assert found.unsigned == 2
+    assert not found.findings
+
+
+def test_a_second_trail_does_not_cover_the_hour_between(trail: Trail) -> None:
+    hour, begun = round(HOUR * 1e6), round(START * 1e6)
+    scope = ("123456789012", "eu-central-1")
+    assert checked(trail).reaches(scope, begun, begun + 4 * hour)
+    for path in of(trail)[1:]:
+        path.unlink()
+    later = Trail(trail.folder, [], start=START + 2 * HOUR, hours=2, name="second").write()
+    found = checked(later)
+    assert [one for one in found.findings if one.kind is not Kind.FILE_UNLISTED] == []
+    assert found.spans[scope] == (begun, begun + 4 * hour)
+    assert not found.reaches(scope, begun, begun + 4 * hour)
+    assert found.reaches(scope, begun + 2 * hour, begun + 4 * hour)
+
+
+def test_late_files_cover_no_hour(tmp_path: Path) -> None:
+    late = Trail(tmp_path, [], hours=1, late="_backfill").write()
+    begun = round(START * 1e6)
+    assert checked(late).digests == 1
+    assert not checked(late).reaches(("123456789012", "eu-central-1"), begun, begun + 1)
+
+
+def test_one_trail_may_lie_in_two_folders(trail: Trail, tmp_path: Path) -> None:
+    """The signature of one day's last digest stands in the next day's first."""
+    first, second = tmp_path / "a", tmp_path / "b"
+    for number, path in enumerate(sorted([*trail.files, *trail.digests])):
+        beside = path.with_name(path.name + ".signature")
+        to = (first, second)[number % 2] / path.relative_to(trail.folder)
+        to.parent.mkdir(parents=True, exist_ok=True)
+        path.rename(to)
+        if beside.exists():
+            beside.rename(to.with_name(beside.name))
+    held = [*log_files(first), *log_files(second)]
+    found = check([first, second], held, keys())
+    assert (found.findings, found.unsigned) == ([], 0)
+    assert found.states == {"verified": len(trail.files)}
+    assert found.regions == {"123456789012": ["eu-central-1", "eu-west-1"]}

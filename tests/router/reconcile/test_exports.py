@@ -1,11 +1,13 @@
 from __future__ import annotations
 
 import json
+from contextlib import closing
 from pathlib import Path
 
 from router.reconcile.exports import azure_calls, gcp_calls
 from router.reconcile.model import Call
 from router.reconcile.reading import Fault
+from router.reconcile.store import Store
 
 AZURE = {
     "time": "2026-07-01T09:15:30.1234567Z", "category": "RequestResponse",
@@ -70,3 +72,20 @@ def test_what_is_broken_is_named(tmp_path: Path) -> None:
         fault = [*read(path)][-1]
         assert isinstance(fault, Fault)
         assert fault.where.number == 2
+
+
+def test_an_event_in_two_files_counts_once_and_a_copied_id_hides_none(tmp_path: Path) -> None:
+    """Exports overlap. Google's insert ids tell entries apart only together with their time."""
+    paid = {**GCP, "protoPayload": {**GCP["protoPayload"], "resourceName": "publishers/x"}}  # type: ignore[dict-item]
+    later = {**GCP, "timestamp": "2026-07-01T11:15:30Z"}
+    with closing(Store()) as store:
+        for one in azure_calls(put(tmp_path, AZURE, AZURE, {**AZURE, "correlationId": "corr-2"})):
+            assert isinstance(one, Call)
+            assert store.add_call(one) is None
+        conflicts = []
+        for one in gcp_calls(put(tmp_path, GCP, GCP, paid, later)):
+            assert isinstance(one, Call)
+            conflicts.append(store.add_call(one) is not None)
+        counts = store.rows("select source, count(*) from calls group by source order by source")
+    assert counts == [("azure", 2), ("gcp", 3)]
+    assert conflicts == [False, False, True, False]

@@ -3,7 +3,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from router.reconcile.invocations import calls
+from router.reconcile.invocations import calls, holds_bodies
 from router.reconcile.model import Call
 from router.reconcile.reading import Fault
 
@@ -37,3 +37,13 @@ def test_less_is_less(tmp_path: Path) -> None:
     (call,) = calls(path)
     assert isinstance(call, Call)
     assert (call.record, call.principal, call.region, call.place, call.ran) == ("",) * 4 + (False,)
+
+
+def test_bodies_that_a_record_names_are_no_records(tmp_path: Path) -> None:
+    """Bedrock puts what is above 100 KB, and pictures, below `data/`: large, and no JSON lines."""
+    folder = tmp_path / "AWSLogs/1/BedrockModelInvocationLogs/eu-central-1/2026/11/29/20"
+    (folder / "data").mkdir(parents=True)
+    record, body = folder / "20261129T200420123Z_a1.json", folder / "data/r-1_input.json"
+    assert not holds_bodies(record, tmp_path)
+    assert holds_bodies(body, tmp_path)
+    assert not holds_bodies(record, record)
