@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import math
 import re
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
-from typing import cast
+from typing import TYPE_CHECKING, cast
 from urllib.parse import urlsplit
 
 from router.config import Config, ConfigError, StateSection
@@ -20,6 +22,9 @@ from router.state.shared import LEASE, Scripts, SharedLedger
 from router.state.shared_answers import SharedAnswers
 from router.state.shared_spending import SharedSpending
 from router.state.spending import LocalSpending, Spending
+
+if TYPE_CHECKING:
+    from redis.asyncio import Redis
 
 CONNECT = 1.0
 CONNECTIONS = 12
@@ -104,14 +109,56 @@ def open_answers(
 
 
 def _redis(state: StateSection, environment: Mapping[str, str], base: Path) -> Scripts:
-    url = resolve(state.redis, environment, base).decode("utf-8", "replace")
+    def read() -> str:
+        return resolve(state.redis, environment, base).decode("utf-8", "replace")
+
     try:
-        return ready(to_redis(url))
+        named = Named(read)
     except ValueError:
         raise ConfigError(
             "`state.redis` leads to no redis:// or rediss:// URL with options that exist, nor to a "
             f"{CLUSTER} one that names a node"
         ) from None
+    return Ready(named, named.connect)
+
+
+class Named:
+    """The Redis at a URL that is read again before each connecting: a password is in it, which
+    is rotated, and whoever went on with the old one would count alone until its process ends.
+
+    Args:
+        read: gives the URL. Raises ConfigError.
+
+    Raises:
+        ConfigError; ValueError: it is no such URL.
+    """
+
+    def __init__(self, read: Callable[[], str]) -> None:
+        self._read = read
+        self._url = read()
+        self._client = to_redis(self._url)
+
+    async def eval(self, script: str, numkeys: int, *keys_and_args: str) -> object:
+        """See `Scripts`."""
+        return await self._client.eval(script, numkeys, *keys_and_args)
+
+    async def zrem(self, name: str, *values: str) -> object:
+        """See `Scripts`."""
+        return await self._client.zrem(name, *values)
+
+    async def connect(self) -> None:
+        """Connect, by the URL as it is now. What can't be read or used is nobody's new URL: a
+        secret is for a moment that is written anew."""
+        with contextlib.suppress(ConfigError, ValueError):
+            url = await asyncio.to_thread(self._read)
+            if url != self._url:
+                old, self._client, self._url = self._client, to_redis(url), url
+                await cast("Redis", old).aclose()
+        await connected(self._client)
+
+    async def aclose(self) -> None:
+        """Close all connections."""
+        await cast("Redis", self._client).aclose()
 
 
 def to_redis(url: str) -> Scripts:
@@ -127,23 +174,24 @@ def to_redis(url: str) -> Scripts:
 
 def ready(client: Scripts) -> Ready:
     """A client that connects apart from the calls that wait for it."""
-    from redis.asyncio import Redis, RedisCluster
+    return Ready(client, partial(connected, client))
+
+
+async def connected(client: Scripts) -> None:
+    """Connect a client, or find out that it can't be."""
+    from redis.asyncio import RedisCluster
 
     known = cast("Redis | RedisCluster", client)
-
-    async def connect() -> None:
-        if isinstance(known, RedisCluster):
-            await known.initialize()
-            asked = [node.execute_command("PING") for node in known.get_primaries()]
-            # One that is away keeps nobody from the others.
-            await asyncio.gather(*asked, return_exceptions=True)
-        else:
-            # A call failed on one of them: that server may have become another's replica, which
-            # takes no writes, while the name leads to the one that does by now.
-            await known.connection_pool.disconnect(inuse_connections=False)
-            await known.ping()
-
-    return Ready(client, connect)
+    if isinstance(known, RedisCluster):
+        await known.initialize()
+        asked = [node.execute_command("PING") for node in known.get_primaries()]
+        # One that is away keeps nobody from the others.
+        await asyncio.gather(*asked, return_exceptions=True)
+    else:
+        # A call failed on one of them: that server may have become another's replica, which
+        # takes no writes, while the name leads to the one that does by now.
+        await known.connection_pool.disconnect(inuse_connections=False)
+        await known.ping()
 
 
 def _client(url: str) -> Scripts:

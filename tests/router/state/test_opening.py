@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import subprocess
 import sys
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import cast
 
@@ -12,6 +13,7 @@ import pytest
 from redis.asyncio import Redis
 
 from router.config import Config, ConfigError, load
+from router.state.client import Ready
 from router.state.ledger import Full, Seats
 from router.state.memory import MemoryLedger
 from router.state.opening import CONNECTIONS, open_ledger, to_redis
@@ -77,6 +79,50 @@ async def test_a_crowd_is_counted_in_redis_over_few_connections(
     clients = await client.client_list()
     await client.aclose()
     assert 0 < sum(one["name"] == tmp_path.name for one in clients) <= CONNECTIONS
+
+
+async def test_a_rotated_password_is_taken_up(tmp_path: Path, redis: Redis) -> None:
+    """The old one was kept until the process ended: limits were local, keys couldn't be had."""
+    say: Callable[..., Awaitable[object]] = redis.execute_command
+    known = redis.connection_pool.connection_kwargs
+    secret, user = tmp_path / "url", tmp_path.name
+    text = (
+        (BASE + STATE)
+        .replace("env:REDIS_URL", "file:url")
+        .replace("share:", "timeout: 10s, share:")
+    )
+
+    async def rotate(password: str) -> None:
+        await say("ACL", "SETUSER", user, "resetpass", f">{password}", "on")
+        await say("ACL", "SETUSER", user, "~*", "+@all")
+        secret.write_text(f"redis://{user}:{password}@{known['host']}:{known['port']}/0")
+
+    await rotate("the-old-one")
+    now = [0.0]
+    ledger = open_ledger(config(tmp_path, text), {}, tmp_path, lambda: now[0])
+    seats = (Seats("concurrency", f"{user}/key", 400),)
+    try:
+        await ledger.take((), seats, "first")
+        await rotate("the-new-one")
+        await ledger.take((), seats, "over the connection that there is")
+        assert not ledger.degraded
+        await say("CLIENT", "KILL", "USER", user)
+        await ledger.take((), seats, "which is cut")
+        now[0] += 60
+        await ledger.take((), seats, "with the new one")
+        assert not ledger.degraded
+        secret.write_text("")  # as it is for a moment that is written anew
+        await say("CLIENT", "KILL", "USER", user)
+        await ledger.take((), seats, "cut again")
+        now[0] += 60
+        await ledger.take((), seats, "with what was read last")
+        assert not ledger.degraded
+    finally:
+        await say("ACL", "DELUSER", user)
+        await ledger.close()
+        assert isinstance(ledger, SharedLedger)
+        assert isinstance(ledger._redis, Ready)
+        await cast("Redis", ledger._redis._client).aclose()
 
 
 async def test_a_call_ends_when_it_is_cancelled_whenever_that_is(requires_redis: str) -> None:
