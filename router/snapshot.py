@@ -15,7 +15,7 @@ from regions.model import Endpoint, Footprint
 from router.audit.log import AuditLog
 from router.auth import KeyRing
 from router.config import Config
-from router.providers.base import Provider, Target
+from router.providers.base import Credential, Provider, Target
 from router.salts import Salts
 from router.tiers.difficulty import Rated
 from router.transport.messages import Tls
@@ -37,6 +37,7 @@ class Snapshot:
         difficulty: model name → what it is graded by; a model that isn't graded has none.
         salts: what keeps tenants' caches apart in engines that they share; not in the digest.
         trust: endpoint name → what differs from the usual in its TLS, where something does.
+        secrets: endpoint name → the credential of replicas that are looked up.
         attached: SHA-256, hex → the larger parts that `content` names by digest (the catalog's
             files), stored beside it.
     """
@@ -56,6 +57,7 @@ class Snapshot:
     difficulty: Mapping[str, Rated] = field(default_factory=dict)
     trust: Mapping[str, Tls] = field(default_factory=dict)
     salts: Salts = field(default_factory=Salts)
+    secrets: Mapping[str, Credential] = field(default_factory=dict, repr=False)
 
     async def keep(self, log: AuditLog) -> None:
         """Store content and attachments beside the log, before a decision names them.

@@ -18,7 +18,6 @@ from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Final
-from urllib.parse import quote
 
 import orjson
 
@@ -28,7 +27,6 @@ from policies.model import Policy
 from policies.signatures import ComplianceKey, require_signed
 from regions.boundaries import boundary
 from regions.catalog import package_data
-from regions.model import Endpoint
 from regions.places import PlaceError
 from router import obligations
 from router.audit.settings import LogSettings
@@ -37,15 +35,14 @@ from router.capacity.priority import unread
 from router.config import Config, ConfigError, PoliciesSection, expand, load, named_file
 from router.decisions.classifying import mistakes
 from router.narrowing.accepted import Accepted, overlaid, read_accepted
-from router.providers.base import Misconfigured, Provider, Target
+from router.providers.base import Provider
 from router.providers.registry import PROVIDERS
 from router.providers.registry import load as load_provider
 from router.settings.authorities import place_of, printed, tls_of
-from router.settings.credentials import credential
 from router.settings.salting import salts_of
 from router.settings.secrets import resolve
 from router.settings.signing import require_same, signed_files
-from router.settings.sink_urls import safe_url
+from router.settings.targets import secrets_of, targets_of
 from router.snapshot import Snapshot
 from router.storage.kms import kms_authority
 from router.tiers.difficulty import rate
@@ -80,7 +77,7 @@ def load_snapshot(path: Path, environment: Mapping[str, str], now: float) -> Sna
     trust = _trust(loaded.policy, base, baseline)
     if config.policies.signed_by:
         require_same(signing, loaded.policy.endpoints, trust)
-    targets = _targets(loaded.policy, providers, environment, base, trust)
+    targets = targets_of(loaded.policy, providers, environment, base, trust)
     _agree(config, loaded.policy, keys, baseline)
     difficulty = rate(loaded.policy, base)
     data, facts = catalog_data()
@@ -101,6 +98,7 @@ def load_snapshot(path: Path, environment: Mapping[str, str], now: float) -> Sna
         difficulty=difficulty,
         trust=trust,
         salts=salts_of(config, keys, environment, base),
+        secrets=secrets_of(loaded.policy, environment, base),
     )
 
 
@@ -242,73 +240,6 @@ def _trust(policy: Policy, base: Path, baseline: Sequence[PolicyFile]) -> dict[s
     """5. Of the endpoints that say something of their TLS."""
     found = {name: tls_of(one, base, baseline) for name, one in policy.endpoints.items()}
     return {name: tls for name, tls in found.items() if tls is not None}
-
-
-def _targets(
-    policy: Policy,
-    providers: Mapping[str, Provider],
-    environment: Mapping[str, str],
-    base: Path,
-    trust: Mapping[str, Tls],
-) -> dict[str, dict[str, Target]]:
-    """5."""
-    return {
-        name: _replicas(endpoint, providers[endpoint.kind], environment, base, trust.get(name))
-        for name, endpoint in policy.endpoints.items()
-    }
-
-
-def _replicas(
-    endpoint: Endpoint,
-    provider: Provider,
-    environment: Mapping[str, str],
-    base: Path,
-    tls: Tls | None,
-) -> dict[str, Target]:
-    urls = tuple(_url(endpoint.name, url, environment, base) for url in endpoint.urls)
-    try:
-        provider.check(endpoint)
-    except Misconfigured as error:
-        named = f"endpoint `{endpoint.name}`: "
-        raise ConfigError(named + str(error).removeprefix(named)) from None
-    if not endpoint.self_operated:
-        _refuse_clear(endpoint)
-    secret = credential(endpoint.name, endpoint.credentials, environment, base)
-    if endpoint.self_operated and not urls:
-        return {}  # found by discovery, once it has looked
-    urls = urls or ("",)
-    names = (
-        [endpoint.name] if len(urls) == 1 else [f"{endpoint.name}/{n}" for n in range(len(urls))]
-    )
-    return {name: Target(url, secret, tls) for name, url in zip(names, urls, strict=True)}
-
-
-def _refuse_clear(endpoint: Endpoint) -> None:
-    """To a vendor prompts and its key pass the internet."""
-    for url in endpoint.urls:
-        try:
-            safe_url(url, {"https": False, "http": True})
-        except ValueError as error:
-            raise ConfigError(f"endpoint `{endpoint.name}`: {error}") from None
-
-
-def _url(endpoint: str, written: str, environment: Mapping[str, str], base: Path) -> str:
-    """A URL to call. Its host is written out, since it decides the place; a query is where some
-    gateways take their key, so each value in it is a reference, like every secret."""
-    address, _, query = written.partition("?")
-    pairs = [pair.partition("=") for pair in query.split("&") if pair]
-    if "#" in written or "@" in address or not all(_is_reference(v) for _, _, v in pairs):
-        raise ConfigError(
-            f"endpoint `{endpoint}`: its url holds a user name, a fragment, or a query with a "
-            "value written out; give keys by reference, as `https://HOST/v1?key=env:NAME`"
-        )
-    found = [(n, resolve(v, environment, base).decode("utf-8", "replace")) for n, _, v in pairs]
-    shown = "&".join(f"{quote(name)}={quote(value, safe='')}" for name, value in found)
-    return f"{address}?{shown}" if shown else address
-
-
-def _is_reference(value: str) -> bool:
-    return value.startswith(("env:", "file:"))
 
 
 def _agree(config: Config, policy: Policy, keys: KeyRing, baseline: Sequence[PolicyFile]) -> None:

@@ -10,8 +10,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
 
 import orjson
 
@@ -20,19 +19,11 @@ from router.audit.entry import Entry, Json
 from router.live import Live
 from router.narrowing.drifted import read, shown, with_drift
 from router.narrowing.vetoes import Vetoes
-from router.providers.base import Target
+from router.settings.members import Place, peopled
 from router.snapshot import Snapshot
 from router.tiers.difficulty import accepted_priors
 from router.transport.client import HttpTransport
 from router.transport.messages import Origin, Transport
-
-
-@dataclass(frozen=True, slots=True)
-class Found:
-    """The replicas found for an endpoint, and where they were looked up."""
-
-    source: str
-    targets: Mapping[str, Target]
 
 
 class Swap:
@@ -46,7 +37,7 @@ class Swap:
     def __init__(self, live: Live, transport: Transport) -> None:
         self.base: Snapshot = live.snapshot
         self.found: Mapping[str, Footprint] = {}
-        self._members: dict[str, Found] = {}
+        self._members: dict[str, Sequence[Place]] = {}
         self._live = live
         self._transport = transport
         self._turn = asyncio.Lock()
@@ -94,16 +85,19 @@ class Swap:
             self._live.vetoes.put("drift", Vetoes(drifted=self.found))
             self._live.metrics.set("domicile_vetoes", len(self.found), ("drift",))
 
-    async def people(self, found: Mapping[str, Found]) -> None:
-        """Put replicas that were looked up in force; what goes is drained and forgotten.
+    async def people(self, source: str, found: Sequence[Place]) -> None:
+        """Put the replicas that were looked up at one source in force, at all endpoints that name
+        it; what goes is drained and forgotten.
 
         It changes no decision, so the digest stays and the log has nothing to name.
         """
         async with self._turn:
-            self._members.update(found)
+            if self._members.get(source) == found:
+                return
+            self._members[source] = found
             old = self._live.snapshot
-            self.base = peopled(self.base, self._members)
-            new = peopled(old, self._members)
+            self.base = peopled(self.base, {source: found})
+            new = peopled(old, {source: found})
             if new is not old:
                 self._live.snapshot = new
                 self._part(old, new)
@@ -150,21 +144,6 @@ class Swap:
         before = self._live.vetoes.part("keys").keys
         keys = dict.fromkeys({*before, *gone} - kept, "the key was revoked")
         self._live.vetoes.put("keys", Vetoes(keys=keys))
-
-
-def peopled(snapshot: Snapshot, members: Mapping[str, Found]) -> Snapshot:
-    """The snapshot with the replicas found for endpoints that are still looked up there, which
-    trust what it says: they may have been found before it was made."""
-    targets = dict(snapshot.targets)
-    for name, found in members.items():
-        endpoint = snapshot.policy.endpoints.get(name)
-        if endpoint is not None and endpoint.settings.get("replicas") == found.source:
-            tls = snapshot.trust.get(name)
-            targets[name] = {
-                key: one if one.tls == tls else replace(one, tls=tls)
-                for key, one in found.targets.items()
-            }
-    return snapshot if targets == snapshot.targets else replace(snapshot, targets=targets)
 
 
 def _said(old: Snapshot | None, new: Snapshot, why: str) -> dict[str, Json]:

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 LIFETIME: Final = 3.0
 """Seconds that one question may take, with its repetitions."""
 MOST: Final = 512
+AT_ONCE: Final = 32
+"""Hosts of one service that are asked about at a time: each takes a descriptor of the clients'."""
 RESOLVING: Final = 8
 """Threads for the system's functions, apart from those that everything else is done in: one that
 waits for a name server can't be ended."""
@@ -94,8 +96,9 @@ class Names:
         if len(records) > MOST:
             raise NoService(f"`{name}` has {len(records)} records; {MOST} at most are read")
         hosts = sorted({host for host, *_ in records})
-        found = dict(zip(hosts, await asyncio.gather(*(_addresses(resolver, h) for h in hosts)),
-                         strict=True))  # fmt: skip
+        turns = asyncio.Semaphore(AT_ONCE)
+        asked = (_addresses(resolver, host, turns) for host in hosts)
+        found = dict(zip(hosts, await asyncio.gather(*asked), strict=True))
         places = [
             Located(address, port, priority, weight)
             for host, port, priority, weight in records
@@ -118,7 +121,9 @@ class Names:
         return made
 
 
-async def _addresses(resolver: Resolver, host: str) -> tuple[list[str], float]:
+async def _addresses(
+    resolver: Resolver, host: str, turns: asyncio.Semaphore
+) -> tuple[list[str], float]:
     """A and AAAA records of a host, and their smallest TTL.
 
     Raises:
@@ -130,7 +135,8 @@ async def _addresses(resolver: Resolver, host: str) -> tuple[list[str], float]:
     ttl = float("inf")
     for kind in ("A", "AAAA"):
         try:
-            answer = await resolver.resolve(host, kind, search=False, lifetime=LIFETIME)
+            async with turns:
+                answer = await resolver.resolve(host, kind, search=False, lifetime=LIFETIME)
         except NXDOMAIN:
             break
         except NoAnswer:

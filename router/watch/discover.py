@@ -18,7 +18,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from ipaddress import ip_address, ip_network
 from pathlib import Path
 from typing import Final
 
@@ -27,10 +26,10 @@ import orjson
 from regions.model import Endpoint
 from router.config import ConfigError
 from router.live import Live
-from router.providers.base import Target
+from router.settings import bounded
 from router.settings.authorities import authorities
-from router.settings.credentials import credential
-from router.settings.swap import Found, Swap
+from router.settings.members import Place, inside
+from router.settings.swap import Swap
 from router.transport.messages import (
     AttemptFailed,
     Origin,
@@ -52,18 +51,23 @@ PATIENCE: Final = 10.0
 LARGEST: Final = 16 << 20
 LEAST: Final = 0.01
 """The part of a replica whose weight is 0."""
+TOLD: Final = 3
+SETTLED: Final = 0.5
+"""Seconds for which a file that changed must stay the same."""
 
+Sought = tuple[str, int, float]
+"""A base URL, a priority and a share."""
 Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
 """Host and port → addresses. Raises OSError."""
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """A replica found: see `Target` for `priority` and `share`."""
+class Looked:
+    """What was found in order, what was `left` out in words, and for how many seconds it counts."""
 
-    url: str
-    priority: int = 0
-    share: float = 1.0
+    places: tuple[Place, ...]
+    left: tuple[str, ...] = ()
+    ttl: float = 0.0
 
 
 class NotFound(Exception):
@@ -103,8 +107,8 @@ class Cluster:
         """
         try:
             token = (self.account / "token").read_text().strip()
-        except OSError as error:
-            raise NotFound(f"the pod's token can't be read: {error.strerror}") from None
+        except (OSError, UnicodeDecodeError) as error:
+            raise NotFound(f"the pod's token can't be read: {type(error).__name__}") from None
         target = (
             f"/apis/discovery.k8s.io/v1/namespaces/{namespace}/endpointslices"
             f"?labelSelector=kubernetes.io%2Fservice-name%3D{service}"
@@ -142,7 +146,8 @@ class Discoverer:
         self._resolve = resolve or Addresses()
         self._account = account
         self._service = service or Names().service
-        self._until: dict[str, tuple[str, float]] = {}
+        self._until: dict[str, float] = {}
+        self._texts: dict[str, str] = {}
 
     async def look(self) -> None:
         """One round. What was found is in force when this returns; each failure is told."""
@@ -151,60 +156,53 @@ class Discoverer:
         due = [one for one in known if not self._is_good(one)]
         await asyncio.gather(*(self._one(endpoint, turns) for endpoint in due))
 
+    def _is_good(self, endpoint: Endpoint) -> bool:
+        """Whether what was found for it still counts: its TTL is not over."""
+        return self._live.loop_time() < self._until.get(endpoint.settings["replicas"], 0.0)
+
     async def _one(self, endpoint: Endpoint, turns: asyncio.Semaphore) -> None:
-        note = f"discover:{endpoint.name}"
+        note, what = f"discover:{endpoint.name}", endpoint.settings["replicas"]
         async with turns:
             try:
                 async with asyncio.timeout(PATIENCE):
-                    fleet = await self._fleet(endpoint)
+                    found = await self._found(what)
+                told = [*found.left, *_outside(endpoint, found.places)]
             except NotFound as error:
                 self._live.notes[note] = str(error)
                 return
             except TimeoutError:
-                what = endpoint.settings["replicas"]
                 self._live.notes[note] = f"`{what}` was not found in {PATIENCE:g} s"
                 return
+        if not found.places:
+            told = [f"`{what}` has no replica now"]
         self._live.notes.pop(note, None)
-        if not fleet.targets:
-            self._live.notes[note] = f"`{fleet.source}` has no replica now"
-        await self._swap.people({endpoint.name: fleet})
+        if told:
+            self._live.notes[note] = "; ".join(told)
+        await self._swap.people(what, found.places)
+        self._until[what] = self._live.loop_time() + found.ttl
 
-    async def _fleet(self, endpoint: Endpoint) -> Found:
-        how, _, what = endpoint.settings["replicas"].partition(":")
+    async def _found(self, source: str) -> Looked:
+        """Raises NotFound."""
+        how, _, what = source.partition(":")
         way, tls, _ = how.partition("+")
         ways = {"dns": self._dns, "kubernetes": self._kubernetes, "file": self._file}
         if way == "srv":
-            places = await self._srv(endpoint, what)
+            found = await self._srv(what)
         else:
-            places = [Place(url) for url in await ways[way](what)]
+            found = placed((url, 0, 1.0) for url in await ways[way](what))
+        places = found.places
         if tls:
-            places = [replace(one, url=one.url.replace("http:", "https:", 1)) for one in places]
-        networks = endpoint.settings.get("replicas_within")
-        inside = [one for one in places if is_within(one.url, networks)]
-        if places and not inside:
-            raise NotFound(f"all {len(places)} addresses found lie outside `within`")
-        secret = credential(endpoint.name, endpoint.credentials, self._environment, self._base)
-        targets = {
-            f"{endpoint.name}/{place(one.url)}": Target(
-                one.url, secret, priority=one.priority, share=one.share
-            )
-            for one in sorted(inside, key=lambda one: (one.priority, one.url))
-        }
-        return Found(endpoint.settings["replicas"], targets)
+            places = tuple(replace(p, url=p.url.replace("http:", "https:", 1)) for p in places)
+        return replace(found, places=places)
 
-    def _is_good(self, endpoint: Endpoint) -> bool:
-        """Whether what was found for it still counts: its TTL is not over."""
-        asked, until = self._until.get(endpoint.name, ("", 0.0))
-        return asked == endpoint.settings["replicas"] and self._live.loop_time() < until
-
-    async def _srv(self, endpoint: Endpoint, what: str) -> list[Place]:
+    async def _srv(self, what: str) -> Looked:
         try:
             found = await self._service(what)
         except NoService as error:
             raise NotFound(str(error)) from None
-        until = self._live.loop_time() + found.ttl
-        self._until[endpoint.name] = (endpoint.settings["replicas"], until)
-        return shared(found)
+        looked = placed(shared(found))
+        without = [f"`{host}` has no address" for host in found.left_out[:TOLD]]
+        return replace(looked, left=(*looked.left, *without), ttl=found.ttl)
 
     async def _dns(self, what: str) -> list[str]:
         host, _, port = what.rpartition(":")
@@ -219,14 +217,28 @@ class Discoverer:
         return [_url(one, int(port)) for one in found]
 
     async def _file(self, what: str) -> list[str]:
-        try:
-            text = await asyncio.to_thread((self._base / what).read_text, "utf-8-sig")
-        except (OSError, UnicodeDecodeError):
-            raise NotFound(f"`{what}` can't be read") from None
+        text = await self._settled(what)
         if not text.strip():  # as a file is for a moment that is written anew
             raise NotFound(f"`{what}` is empty; a fleet without replicas has a line with `#`")
         lines = [line.partition("#")[0].strip() for line in text.splitlines()]
         return [checked(line) for line in lines if line]
+
+    async def _settled(self, what: str) -> str:
+        """A file's text, once nobody writes it any more: half of a line may name another server,
+        and half of the lines are half of the fleet. Raises NotFound."""
+        before, text = self._texts.get(what), await self._read(what)
+        is_whole = before is None and text.endswith("\n")  # nobody waits for a start
+        while text != before and not is_whole:
+            await asyncio.sleep(SETTLED)
+            before, text = text, await self._read(what)
+        self._texts[what] = text
+        return text
+
+    async def _read(self, what: str) -> str:
+        try:
+            return (await asyncio.to_thread(bounded.read, self._base / what)).decode("utf-8-sig")
+        except (OSError, UnicodeDecodeError):
+            raise NotFound(f"`{what}` can't be read") from None
 
     async def _kubernetes(self, what: str) -> list[str]:
         namespace, _, service = what.partition("/")
@@ -246,7 +258,7 @@ class Discoverer:
         return list(slices(body))
 
 
-def shared(found: Service) -> list[Place]:
+def shared(found: Service) -> Iterator[Sought]:
     """The places of a service, each once, with its part of its priority's load.
 
     A weight of 0 means very little, as RFC 2782 has it; where all have it they are alike.
@@ -254,13 +266,41 @@ def shared(found: Service) -> list[Place]:
     heaviest: dict[int, int] = {}
     for one in found.places:
         heaviest[one.priority] = max(heaviest.get(one.priority, 0), one.weight)
-    places: dict[str, Place] = {}
     for one in sorted(found.places, key=lambda one: (one.priority, -one.weight)):
         most = heaviest[one.priority]
-        url = _url(one.address, one.port)
         share = max(LEAST, one.weight / most) if most else 1.0
-        places.setdefault(url, Place(url, one.priority, share))
-    return list(places.values())
+        yield _url(one.address, one.port), one.priority, share
+
+
+def placed(found: Iterable[Sought]) -> Looked:
+    """The places of what was found, each once and in order. One that can't be called is left out:
+    it must not keep the others from being found.
+
+    Raises:
+        NotFound: none of them can be called.
+    """
+    places: dict[str, Place] = {}
+    odd: dict[str, str] = {}
+    for url, priority, share in found:
+        try:
+            one = Place.of(url, priority, share)
+        except ValueError as error:
+            odd[url] = str(error)
+        else:
+            places.setdefault(one.at, one)
+    left = [f"{len(odd)} of the addresses found can't be called: {why}" for why in odd.values()]
+    if odd and not places:
+        raise NotFound(left[0])
+    ordered = sorted(places.values(), key=lambda one: (one.priority, one.url))
+    return Looked(tuple(ordered), tuple(left[:1]))
+
+
+def _outside(endpoint: Endpoint, found: Sequence[Place]) -> list[str]:
+    """What is told of places that the endpoint may not use. Raises NotFound: it may use none."""
+    left = len(found) - len(inside(endpoint, found))
+    if found and left == len(found):
+        raise NotFound(f"all {left} addresses found lie outside `within`")
+    return [f"{left} of {len(found)} addresses found lie outside `within`"] if left else []
 
 
 def looked_up(endpoints: Iterable[Endpoint]) -> Iterator[Endpoint]:
@@ -346,23 +386,3 @@ def checked(url: str) -> str:
     except ValueError as error:
         raise NotFound(f"a line of the file is no base URL: {error}") from None
     return url
-
-
-def place(url: str) -> str:
-    """Host and port of a URL, which tell replicas apart."""
-    origin = Origin.parse(url)
-    return f"{origin.host}:{origin.port}"
-
-
-def is_within(url: str, networks: str | None) -> bool:
-    """Whether a URL's address lies in one of the networks, where there are some."""
-    if networks is None:
-        return True
-    try:
-        address = ip_address(Origin.parse(url).host)
-    except ValueError:
-        return False  # a name may resolve to anywhere
-    return any(
-        address.version == network.version and address in network
-        for network in map(ip_network, networks.split())
-    )

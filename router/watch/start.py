@@ -110,11 +110,12 @@ class Watches:
         reader = BedrockReader(transport, live.wall_time, live.loop_time)
         drift = DriftWatch(live, swap, file, reader)
         await drift.resume()
-        soon = asyncio.Event()
+        soon, sought = asyncio.Event(), asyncio.Event()
 
         async def loaded() -> None:
             await drift.settle()
             soon.set()  # what is new in the files has not been asked about yet
+            sought.set()
 
         reloader = None
         if source is not None and source.watched:
@@ -126,7 +127,7 @@ class Watches:
         discoverer = Discoverer(live, swap, transport, environment, base, Addresses())
         first = any(looked_up(live.snapshot.policy.endpoints.values()))
         fleet = [
-            Loop("discover", watch.discover, discoverer.look, first=first, limit=30.0),
+            Loop("discover", watch.discover, discoverer.look, first=first, limit=30.0, soon=sought),
             *fleet_loops(prober, watch),
         ]
         loops.start(list(_loops(live, drift, soon, reloader, environment, fleet)))

@@ -17,7 +17,7 @@ from regions.health import Sign, Standing
 from router.providers.base import Bearer
 from router.transport.messages import OutboundRequest, OutboundResponse, Timeouts, Tls
 from router.watch import discover, start
-from router.watch.discover import Discoverer, NotFound, checked, is_within, slices
+from router.watch.discover import Discoverer, NotFound, checked, placed, slices
 from tests.cases.built import BASELINE, ENVIRONMENT, Files, built, until
 from tests.certificates import Paper
 from tests.router.crowd import hosts
@@ -26,6 +26,11 @@ from tests.router.scripted import Reply, Scripted, ScriptedTransport, answer, re
 URL = 'url: "http://fra1"'
 CLUSTER = Paper.authority("cluster")
 POD = {"KUBERNETES_SERVICE_HOST": "10.0.0.1", "KUBERNETES_SERVICE_PORT": "6443"}
+
+
+@pytest.fixture(autouse=True)
+def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(discover, "SETTLED", 0.05)
 
 
 class Names:
@@ -160,24 +165,11 @@ async def test_addresses_outside_the_fleet_s_networks_are_left_out(
     async with fleet(tmp_path, written, names) as (world, one):
         await one.look()
         assert keys(world) == ["fra/10.1.0.1:8000"]
+        assert "1 of 2" in world.router.live.notes["discover:fra"]
         names.found = ("203.0.113.9",)
         await one.look()
         assert keys(world) == ["fra/10.1.0.1:8000"]
         assert "outside" in world.router.live.notes["discover:fra"]
-
-
-@pytest.mark.parametrize(
-    ("url", "networks", "inside"),
-    [
-        ("http://10.1.0.1:80", None, True),
-        ("http://10.1.0.1:80", "10.0.0.0/8", True),
-        ("http://11.1.0.1:80", "10.0.0.0/8 fd00::/8", False),
-        ("http://[fd00::1]:80", "10.0.0.0/8 fd00::/8", True),
-        ("http://name.example:80", "10.0.0.0/8", False),
-    ],
-)
-def test_networks(url: str, networks: str | None, inside: bool) -> None:
-    assert is_within(url, networks) is inside
 
 
 def slice_of(*found: tuple[str, bool | None], port: str = "http") -> dict[str, object]:
@@ -316,6 +308,49 @@ async def test_a_file_that_is_just_written_empties_nothing_and_no_replicas_are_t
         assert keys(world) == found
         note = world.router.live.notes.get("discover:fra")
         assert (note is None) if told is None else (note is not None and told in note)
+
+
+async def test_of_a_file_that_is_being_written_nothing_is_taken(tmp_path: Path) -> None:
+    """Of half a line the port was taken that stands in no line."""
+    path, whole = tmp_path / "fra.txt", "http://10.1.0.1:8000\nhttp://10.1.0.2:8000\n"
+    path.write_text(whole)
+    async with fleet(tmp_path, FILE) as (world, one):
+        await one.look()
+        before = keys(world)
+        path.write_text(whole[:18])
+        looking = asyncio.create_task(one.look())
+        for end in (25, len(whole)):
+            await asyncio.sleep(0.03)
+            assert keys(world) == before
+            path.write_text(whole[:end])
+        await looking
+        assert keys(world) == before
+        path.write_text(f"{whole}http://10.1.0.3:8000")  # without an end, as `printf` writes it
+        await one.look()
+        assert len(keys(world)) == 3
+
+
+async def test_one_odd_address_keeps_no_other_from_being_found(tmp_path: Path) -> None:
+    """A whole fleet stood still for one slice with an address that can't be called."""
+    odd = slice_of(("fe80::1%eth0", True), ("", True), ("10.1.0.1", True))
+    server = Server(listed(odd, slice_of(("10.1.0.2", True))))
+    async with pod(tmp_path, server) as (world, one):
+        await one.look()
+        assert keys(world) == ["fra/10.1.0.1:8000", "fra/10.1.0.2:8000"]
+        server.made = listed(slice_of(("", True)))
+        await one.look()
+        assert len(keys(world)) == 2
+
+
+def test_what_cannot_be_called_is_left_out_and_told() -> None:
+    found = placed([("http://10.1.0.1:0", 0, 1.0), ("http://10.1.0.1:80", 0, 1.0)])
+    assert [one.at for one in found.places] == ["10.1.0.1:80"]
+    assert found.left == (
+        "1 of the addresses found can't be called: port `0` is not between 1 and 65535",
+    )
+    with pytest.raises(NotFound, match="2 of the addresses found"):
+        placed([("http://a b", 0, 1.0), ("http://", 0, 1.0)])
+    assert placed([]).places == ()
 
 
 class Hanging(Names):

@@ -92,6 +92,22 @@ async def test_a_record_cannot_move_a_fleet(tmp_path: Path) -> None:
         assert keys(world) == ["fra/10.1.0.1:8000"]
 
 
+async def test_a_boundary_that_a_reload_brings_counts_at_once(tmp_path: Path) -> None:
+    async with named(tmp_path) as (world, one, server):
+        texts = ("1 1 8000 a.example.", "1 1 8000 evil.example.", "1 1 0 a.example.")
+        server.srv(f"{NAME}.", *texts, ttl=86_400)
+        server.a("a.example.", "10.1.0.1", ttl=86_400)
+        server.a("evil.example.", "203.0.113.9", ttl=86_400)
+        await one.look()
+        assert len(keys(world)) == 2
+        assert "port `0`" in world.router.live.notes["discover:fra"]
+        written = f"replicas: {{srv: {NAME}, within: [10.0.0.0/8]}}"
+        new = Files(baseline=BASELINE.replace('url: "http://fra1"', written)).load(tmp_path)
+        assert world.router.watches is not None
+        await world.router.watches.swap.reload(new)
+        assert keys(world) == ["fra/10.1.0.1:8000"]
+
+
 async def test_a_backup_is_asked_when_the_first_are_marked(tmp_path: Path) -> None:
     async with named(tmp_path) as (world, one, server):
         server.srv(f"{NAME}.", "20 1 8000 b.example.", "10 1 8000 a.example.")
