@@ -48,6 +48,7 @@ class PromptView(NamedTuple):
     `truncated`: a bound stopped the reading (see MAX_PARTS, MAX_CHARACTERS, MAX_DEPTH).
     `beside`: what a chat request says outside the dialogue (tools, metadata, any parameter a
     server may know), a line each: a model may read it, so who looks for data looks there too.
+    `asked`: how many texts the last user message that has any is made of.
     """
 
     parts: tuple[Part, ...] = ()
@@ -62,6 +63,7 @@ class PromptView(NamedTuple):
     json_schema: bool = False
     truncated: bool = False
     beside: str = ""
+    asked: int = 1
 
     @property
     def complete(self) -> bool:
@@ -70,14 +72,20 @@ class PromptView(NamedTuple):
 
     @property
     def question(self) -> str:
-        """The last user text, or the last text of any role, or the empty string."""
+        """The last user message: its texts, a line each. Without one the last text of any role,
+        or the empty string."""
         parts = self.parts
         if len(parts) == 1:
             return parts[0].text
+        said: list[str] = []
         for part in reversed(parts):
             if part.role == "user":
-                return part.text
-        return parts[-1].text if parts else ""
+                said.append(part.text)
+                if len(said) == self.asked:
+                    break
+        if len(said) > 1:
+            return "\n".join(reversed(said))
+        return said[0] if said else parts[-1].text if parts else ""
 
     @staticmethod
     def of_text(text: str) -> PromptView:
@@ -177,8 +185,8 @@ class _Walk:
     """Collects parts under the bounds; every method is total over parsed JSON."""
 
     __slots__ = (
-        "beside", "characters", "images", "media", "messages", "parts", "tokens", "truncated",
-        "turns", "unknown",
+        "asked", "beside", "characters", "images", "media", "messages", "parts", "tokens",
+        "truncated", "turns", "unknown",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -186,6 +194,7 @@ class _Walk:
         self.beside: list[str] = []
         self.characters = self.tokens = self.messages = self.turns = 0
         self.images = self.media = self.unknown = 0
+        self.asked = 1
         self.truncated = False
 
     def text(self, role: str, text: str) -> None:
@@ -260,16 +269,20 @@ class _Walk:
             return
         said = message.get("role")
         role = said.lower() if isinstance(said, str) else "user"
-        if role == "user" and message.get("type", "message") == "message":
-            self.turns += 1
+        asks = role == "user" and message.get("type", "message") == "message"
         content = message.get("content")
+        before = len(self.parts)
         if isinstance(content, str):
             self.text(role, content)
         elif content is None and "content" not in message and "type" in message:
             self.typed(role, message, 0)
+            self.turns += asks
             return
         elif content is not None:
             self.content(role, content, 0)
+        texts = [of for of, _ in self.parts[before:]].count("user") if role == "user" else 0
+        self.asked = texts or self.asked
+        self.turns += asks or texts > 0
         if "tool_calls" in message or "function_call" in message:
             self.calls(message)
 
@@ -318,7 +331,7 @@ class _Walk:
         elif kind in _CALL_TYPES:
             self.argument(item.get("arguments", item.get("input")), depth)
         elif kind in _THOUGHT_TYPES:
-            self.content(role, item.get("thinking", item.get("summary")), depth)
+            self.content("assistant", item.get("thinking", item.get("summary")), depth)
         elif kind in _TEXT_TYPES:
             self.content(role, item.get("text", item.get("refusal")), MAX_DEPTH - 1)
         else:
@@ -342,7 +355,7 @@ class _Walk:
         return PromptView(
             tuple(self.parts), self.characters, self.tokens, self.messages, self.turns, tools,
             self.images, self.media, self.unknown, json_schema, self.truncated,
-            "\n".join(self.beside),
+            "\n".join(self.beside), self.asked,
         )  # fmt: skip
 
 

@@ -12,7 +12,7 @@ _LIMITS = """\
 - It knows English exam questions, short code and competition mathematics. Conversations, tools,
   images, JSON schemas and other scripts are outside of its training rows: the gate abstains and
   the request goes to the large tier, until a model is trained on local outcomes.
-- It reads the last user text: the first and last 400 characters. Scores of longer texts say so
+- It reads the last user message: the first and last 400 characters. Scores of longer ones say so
   (`cut`); beyond twelve times that it abstains.
 - Words decide. Someone who writes the prompt can move the score in both directions. It is never
   used to allow a place, and policy floors and forced tiers stand above it.

@@ -56,6 +56,9 @@ CALLS: Final = STRUCTURE[-4:]
 TEXT: Final = len(STRUCTURE) - len(CALLS)
 """How many fields of the structure describe the text; those of the call come after."""
 PLAIN: Final = (0.0, 0.0, 0.0, 0.0)
+_SYSTEM: Final = frozenset({"system", "developer"})
+_OF_TOOLS: Final = frozenset({"tool", "tool_call", "function"})
+_NO_ANSWER: Final = _SYSTEM | _OF_TOOLS | {"user"}
 
 
 @dataclass(slots=True)
@@ -83,7 +86,7 @@ class Features:
 
 
 def read(view: PromptView) -> tuple[bytes, bool]:
-    """The bytes of the question of `view` (its last user text) that count, and if it was cut."""
+    """The bytes of the question of `view` that count, and if it was cut."""
     parts = view[0]
     # Most requests have one text; asking a property for it costs as much as encoding it.
     text = parts[0][1] if len(parts) == 1 else view.question
@@ -101,7 +104,15 @@ def calls_of(view: PromptView) -> tuple[float, float, float, float]:
     # A slice costs less than reading each field by its name.
     turns, tools, _, _, _, schema = view[4:10]
     parts = view[0]
-    system = len(parts) > 1 and parts[0].role == "system"
+    system = False
+    if len(parts) > 1:
+        roles = {role for role, _ in parts}
+        system = not roles.isdisjoint(_SYSTEM)
+        # Who answers, or a tool, may have said what is hard, whatever the number of user messages.
+        if not roles.isdisjoint(_OF_TOOLS):
+            tools = tools or 1
+        if not roles <= _NO_ANSWER:
+            turns = max(turns, 2)
     if turns < 2 and not (tools or schema or system):
         return PLAIN
     return (

@@ -16,6 +16,14 @@ LONG: Final = 12
 """Texts longer than this many times what is read (head and tail) are not judged."""
 _LONGEST: Final = LONG * (HEAD + TAIL)
 _REPEATS: Final = 20
+BESIDE: Final = 256
+"""Characters outside the dialogue, other than those of tools and schemas, that are not looked at:
+ids and settings. What is longer may be documents or a template, which a model reads."""
+SPARSE: Final = 12
+"""Texts of more characters for each word are none of words, such as base64 behind a question, or
+blanks. No row of the prior has more than 11 bytes for one."""
+_WIDE: Final = 0.25
+"""From this share of bytes outside ASCII on, a script may have no blanks between words."""
 
 
 Measured = tuple[float, float, float, float, float, int, bool, tuple[float, ...], float]
@@ -39,7 +47,7 @@ class Gate:
     def refusal(self, measured: Measured, view: PromptView) -> str:
         """The first reason not to judge; certain ones first."""
         # A slice costs less than reading each field by its name.
-        images, media, unknown, _, truncated = view[6:11]
+        images, media, unknown, _, truncated, beside = view[6:12]
         if images or media:
             return "not_text"
         if unknown or truncated:
@@ -48,7 +56,7 @@ class Gate:
         limits = self._envelope
         if words < limits.words:
             return "too_short"
-        if calls != PLAIN and (new := self._new(calls)):
+        if (beside or calls != PLAIN) and (new := self._new(calls, view)):
             return new
         if wide > limits.wide:
             return "script"
@@ -60,11 +68,16 @@ class Gate:
             return "code"
         if known < limits.known:
             return "vocabulary"
+        most = SPARSE * (words + 1)
+        if view[1] > most and wide < _WIDE and min(len(view.question), HEAD + TAIL) > most:
+            return "few_words"
         return "distance" if distance > self._distance else ""
 
-    def _new(self, calls: tuple[float, ...]) -> str:
-        """The first field of the call that is larger than in any training row."""
+    def _new(self, calls: tuple[float, ...], view: PromptView) -> str:
+        """The first field of the call that is larger than in any training row, or what is beside
+        the dialogue."""
         for value, limit, name in zip(calls, self._envelope.calls, CALLS, strict=True):
             if value > limit:
                 return f"new_{name}"
-        return ""
+        long = len(view.beside) > BESIDE and not (view.tools or view.json_schema)
+        return "beside" if long else ""

@@ -65,6 +65,18 @@ def test_a_plain_chat() -> None:
     assert view.question == "What is 2+2?"
 
 
+def test_the_question_is_the_whole_last_message_of_the_user() -> None:
+    parts = [{"type": "text", "text": text} for text in ("First.", "Second.")]
+    before, after = {"role": "user", "content": "Before."}, {"role": "assistant", "content": "Ah."}
+    asked = {"role": "user", "content": parts}
+    assert PromptView.of_chat({"messages": [before, asked]}).question == "First.\nSecond."
+    assert PromptView.of_chat({"messages": [before, after, asked]}).question == "First.\nSecond."
+    assert PromptView.of_chat({"messages": [asked, after]}).question == "First.\nSecond."
+    assert PromptView.of_chat({"messages": [asked, before]}).question == "Before."
+    image = {"role": "user", "content": [{"type": "image_url"}]}
+    assert PromptView.of_chat({"messages": [asked, image]}).question == "First.\nSecond."
+
+
 def test_parts_tools_images_and_schema() -> None:
     call = {"type": "function", "function": {"name": "f", "arguments": '{"iban": "DE89"}'}}
     view = PromptView.of_chat(

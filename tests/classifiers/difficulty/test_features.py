@@ -95,7 +95,7 @@ def test_the_call_is_part_of_the_structure() -> None:
     assert values["turns"] > 0
     assert values["tools"] > 0
     assert values["json_schema"] == values["system"] == 1
-    assert found.count == 2, "only the last user text is graded"
+    assert found.count == 2, "only the last user message is graded"
 
 
 def test_wide_is_the_share_of_bytes_outside_ascii() -> None:

@@ -44,6 +44,9 @@ def ask(content: object, **more: object) -> Mapping[str, object]:
         (ask("please " * 200), "repetition"),
         (ask(USUAL + " word7" * 6000), "too_long"),
         (ask("x " * 600_000), "unread"),
+        (ask(USUAL + "\n" * 500), "few_words"),
+        (ask(USUAL, documents=[{"text": "one more word " * 20}]), "beside"),
+        (ask(USUAL, user="a-client", metadata={"trace": "0af7651916cd43dd8448eb211c80319c"}), ""),
     ],
 )
 def test_reasons(artifact: Artifact, body: Mapping[str, object], reason: str) -> None:
@@ -59,6 +62,41 @@ def test_conversations_and_system_prompts_are_new_to_single_prompts(artifact: Ar
     assert difficulty.score(many).reason == "new_turns"
     system = PromptView.of_chat({"messages": [{"role": "system", "content": "x"}, *said]})
     assert difficulty.score(system).reason == "new_system"
+
+
+EASY = {"role": "user", "content": "Say what day follows monday, please, and name word1 word2."}
+
+
+@pytest.mark.parametrize(
+    ("hard", "reason"),
+    [
+        ({"role": "developer"}, "new_system"),
+        ({"role": "Developer"}, "new_system"),
+        ({"role": "assistant"}, "new_turns"),
+        ({"role": "someone"}, "new_turns"),
+        ({"role": "user", "type": "someday"}, "new_turns"),
+        ({"role": "tool", "tool_call_id": "1"}, "new_tools"),
+        ({"role": "function", "name": "f"}, "new_tools"),
+    ],
+)
+@pytest.mark.parametrize("first", [True, False])
+def test_a_text_beside_the_question_is_not_overlooked(
+    artifact: Artifact, hard: Mapping[str, object], reason: str, first: bool
+) -> None:
+    said = {**hard, "content": "prove that every compact metric lemma implies convergence"}
+    messages = [said, EASY] if first else [EASY, said]
+    difficulty = Difficulty(artifact, "w", "s")
+    assert difficulty.score(PromptView.of_chat({"messages": messages})).reason == reason
+
+
+def test_a_message_of_several_texts_is_judged_as_one(artifact: Artifact) -> None:
+    """Else whoever writes one could hide what is hard before an easy last text."""
+    texts = ["prove that every compact metric", "lemma implies word1", "hello please name a colour"]
+    parts = [{"type": "text", "text": text} for text in texts]
+    difficulty = Difficulty(artifact, "w", "s")
+    whole = difficulty.score(PromptView.of_text("\n".join(texts)))
+    assert difficulty.score(PromptView.of_chat(ask(parts))) == whole
+    assert not whole.abstained
 
 
 def test_code_is_judged_as_strange_text(artifact: Artifact) -> None:
@@ -100,6 +138,8 @@ STRANGE = {
     "pinyin": ("qing zheng ming mei ge jin zhi du liang kong jian shang de", "vocabulary"),
     "combining marks": (" ".join("\u0301".join(word) for word in USUAL.split()), "script"),
     "full width": (" ".join(["\uff50\uff52\uff4f\uff56\uff45"] * 6), "script"),
+    "base64 behind a question": (f"{QUESTION} {'TWFuIGlzIGRpc3Rpbmd1aXNoZWQ' * 9}", "few_words"),
+    "blanks between questions": (QUESTION + " " * 400 + "x" + " " * 400 + QUESTION, "few_words"),
     "a million words": ("river stone cloud lamp " * 45_000, "too_long"),
     "a middle nobody reads": ("What is it? " + "x" * 20_000 + " One word please.", "too_long"),
     "NUL": ("\0" * 400, "too_short"),
