@@ -18,6 +18,9 @@ from router.supervisor.slot import Slot
 T = TypeVar("T")
 TELLING: Final = 5.0
 """Seconds that whoever judged waits for the others; they count it whenever they come to it."""
+KNOWING: Final = 1.0
+"""Seconds in which workers that serve say what they found to one that begins: it has read their
+files, so that only what came since is not known to it."""
 
 
 class Asking(Protocol):
@@ -59,17 +62,26 @@ async def spread(crew: Asking, by: Slot, message: Judged) -> None:
 async def hand_down(crew: Asking, slot: Slot) -> None:
     """Let a worker that begins know what one that serves has found: it came without a memory.
 
-    It serves already as others see it, so that what is judged meanwhile reaches both. Who serves
-    longest is asked first: another one that begins just now may know nothing yet itself.
+    It serves already as others see it, so that what is judged meanwhile reaches both. Of all that
+    are asked who serves longest is believed: another one that begins just now may know nothing yet
+    itself. One that is stuck holds the new one's door up for `KNOWING` seconds, as all would.
     """
-    for one in sorted(crew.serving(), key=lambda other: other.since):
-        if one is not slot:
+    others = sorted((one for one in crew.serving() if one is not slot), key=lambda one: one.since)
+    asking = [
+        asyncio.ensure_future(crew.asked(one, AuditsAsked(), Audits, KNOWING)) for one in others
+    ]
+    try:
+        for one in asking:
             try:
-                found = await crew.asked(one, AuditsAsked(), Audits, TELLING)
+                found = await one
             except (Gone, RequestError):
                 continue  # its end or silence is seen elsewhere; another one knows the same
             await _told(crew, slot, found)
             return
+    finally:
+        for one in asking:
+            one.cancel()
+        await asyncio.gather(*asking, return_exceptions=True)
 
 
 async def _told(crew: Asking, slot: Slot, message: object) -> None:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
 
 from classifiers.difficulty.audit import Shadow, StandingAudit
+from router.supervisor.between import KNOWING
 from router.supervisor.channel import PATIENCE, Gone
 from router.supervisor.orders import (
     Audits,
@@ -55,6 +58,35 @@ async def test_who_serves_longest_is_asked_what_was_found(tmp_path: Path) -> Non
     first.since = second.since + 1
     await world.crew._answer(third, Began())
     assert [one for one in world.said[2].heard if not isinstance(one, Beat)] == [found]
+
+
+async def test_stuck_workers_hold_a_new_ones_door_up_for_one_bound(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each was waited for in turn, five seconds long, before the next was asked."""
+    world, waiting, most = World.of(tmp_path, count=4), set[int](), 0
+    await world.begin()
+    found = Audits({("two", 0.05): StandingAudit(0.05)})
+
+    def stuck(number: int) -> Callable[[object, type, float], Awaitable[object]]:
+        async def ask(message: object, kind: type, patience: float) -> object:
+            nonlocal most
+            assert (message, patience) == (AuditsAsked(), KNOWING)
+            waiting.add(number)
+            most = max(most, len(waiting))
+            await asyncio.sleep(0.01)
+            waiting.discard(number)
+            raise Gone("silent")
+
+        return ask
+
+    for number in (0, 1):
+        monkeypatch.setattr(world.said[number], "ask", stuck(number))
+    del world.said[2].broken[AuditsAsked]
+    world.said[2].answers[AuditsAsked] = found
+    await world.crew._answer(world.crew.slots[3], Began())
+    assert most == 2
+    assert [one for one in world.said[3].heard if not isinstance(one, Beat)] == [found]
 
 
 async def test_a_page_of_anothers_log_may_take_as_long_as_whoever_asked_waits(
