@@ -96,13 +96,14 @@ class _Tally:
     """What the frames said so far. Ends at the first error or the last frame.
 
     `last` are the last bytes of a good end, where they are kept to go out with the answer's own;
-    so many `answers` were asked for.
+    so many `answers` were asked for. `belied`: more content came after the reasons to stop.
     """
 
-    __slots__ = ("answers", "done", "error", "events", "finish", "last", "sent", "usage")
+    __slots__ = ("answers", "belied", "done", "error", "events", "finish", "last", "sent", "usage")
 
     def __init__(self, answers: int) -> None:
         self.answers = answers
+        self.belied = False
         self.done = False
         self.error: StreamError | None = None
         self.events = 0
@@ -112,9 +113,15 @@ class _Tally:
         self.usage: Mapping[str, object] | None = None
 
     @property
-    def stopped(self) -> bool:
+    def ended(self) -> bool:
         """Whether each answer has its reason to stop."""
         return self.finish.bit_count() >= self.answers
+
+    @property
+    def stopped(self) -> bool:
+        """Whether nothing but the end can come: who writes a reason to stop beside each piece of
+        the answer has not said so."""
+        return self.ended and not self.belied
 
     def take(self, frames: list[Frame] | tuple[Frame, ...]) -> bytes:
         """The bytes to pass on."""
@@ -124,6 +131,8 @@ class _Tally:
                 self.error = frame.error
                 break
             out.append(frame.data)
+            if frame.content and self.ended:
+                self.belied = True
             self.finish |= frame.finish
             if frame.usage is not None:
                 self.usage = {**(self.usage or {}), **frame.usage}
@@ -202,7 +211,7 @@ async def _run(
     if tally.error is not None:
         return "upstream_error"
     # Some servers end without a last event: a reason to stop of each answer is then a good end.
-    return None if tally.done or tally.stopped else "connection_lost"
+    return None if tally.done or tally.ended else "connection_lost"
 
 
 async def _pulled(
@@ -242,7 +251,7 @@ async def _pushed(
 
     def take(data: bytes) -> bool:
         same = like(data)
-        if same is not None:  # most of a stream: content, by its shape, and never an end
+        if same is not None and not tally.finish:  # most of a stream: content, by its shape
             tally.events += 1
             tally.sent += len(same)
             return put(same)

@@ -96,6 +96,38 @@ async def test_the_end_is_soon_where_a_blank_line_told_of_the_last_reason_to_sto
     assert (done.complete, done.failure) == (True, None)
 
 
+async def test_reasons_to_stop_beside_each_piece_are_not_believed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Some servers write one on every chunk. A pause after two was the end of a whole answer."""
+    monkeypatch.setattr("router.relay._TAIL", 0.1)
+    piece = token().replace(b'"finish_reason": null', b'"finish_reason": "stop"')
+    assert piece != token()
+
+    async def say(line: Line) -> None:
+        for part in (piece, piece):
+            await line.part(part)
+            await asyncio.sleep(0.02)
+        await asyncio.sleep(0.4)
+        for part in (token(), DONE, b""):
+            await line.part(part)
+
+    async with asyncio.timeout(5):
+        exchange, done = await run(say, idle=2.0)
+    assert (done.complete, done.failure) == (True, None)
+    assert exchange.sent.count(b'"content"') == 3
+
+    async def stall(line: Line) -> None:
+        for part in (piece, token(), token()):
+            await line.part(part)
+            await asyncio.sleep(0.02)
+        await line.closed_by_peer()
+
+    async with asyncio.timeout(5):
+        _, done = await run(stall, idle=0.4)
+    assert (done.complete, done.failure) == (False, "timeout")
+
+
 @pytest.mark.parametrize("stopped", [True, False])
 async def test_a_deadline_that_comes_after_the_last_reason_to_stop_breaks_nothing(
     stopped: bool, kind: type[FakeExchange]
