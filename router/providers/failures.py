@@ -30,6 +30,14 @@ MISSING = frozenset({404, 405, 410, 501})
 RETRY_CEILING = 3600.0
 """Seconds: the longest `retry-after` that is believed and told; health honours less of it."""
 
+_REMAINING, _RESET = b"x-ratelimit-remaining", b"x-ratelimit-reset"
+_LASTS = re.compile(
+    r"(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m(?!s))?(?:(\d+(?:\.\d+)?)s)?(?:(\d+(?:\.\d+)?)ms)?"
+)
+_SCALES = (86400.0, 3600.0, 60.0, 1.0, 0.001)
+_UNIX = ((1e11, 1000.0), (1e8, 1.0))
+"""A number that great is no wait: from when on it is a time, and its units a second."""
+
 _READ_AT_MOST = 64 << 10
 # Digits of sixteen, as UUIDs and vendors' ids are: an id goes into the log, and text must not.
 _CALL_ID = re.compile(r"(?:req_|resp_|chatcmpl-|cmpl-)?[0-9a-fA-F][0-9a-fA-F-]{7,63}")
@@ -127,7 +135,9 @@ def by_status(status: int) -> Kind:
 def retry_after(headers: Headers, now: float, ceiling: float = RETRY_CEILING) -> float | None:
     """Seconds to wait as the upstream told, within [0, ceiling]; `None` if it told nothing sane.
 
-    `retry-after-ms`, and `retry-after` in seconds or as an HTTP date against `now`.
+    `retry-after-ms`, and `retry-after` in seconds or as an HTTP date against `now`. Without them
+    when the last of the limits that have nothing left is full again: `x-ratelimit-remaining-X: 0`
+    and `x-ratelimit-reset-X`, as OpenAI and servers like it write them.
     """
     for name, scale in ((b"retry-after-ms", 1000.0), (b"retry-after", 1.0)):
         told = (header(headers, name) or b"").decode("latin-1").strip()
@@ -136,7 +146,30 @@ def retry_after(headers: Headers, now: float, ceiling: float = RETRY_CEILING) ->
             return min(max(seconds / scale, 0.0), ceiling)
         if told and (at := _date(told)) is not None:
             return min(max(at - now, 0.0), ceiling)
-    return None
+    spent = [
+        name.removeprefix(_REMAINING)
+        for name, value in headers
+        if name.startswith(_REMAINING) and _number(value.decode("latin-1")) == 0.0
+    ]
+    resets = [
+        _reset((header(headers, _RESET + which) or b"").decode("latin-1"), now) for which in spent
+    ]
+    waits = [min(max(one, 0.0), ceiling) for one in resets if one is not None]
+    return max(waits, default=None)
+
+
+def _reset(text: str, now: float) -> float | None:
+    """Seconds until a limit is full again: told as `6m0s`, in seconds, or as a time of Unix, in
+    seconds or milliseconds."""
+    told = text.strip()
+    number = _number(told)
+    if number is not None:
+        unix = next((number / unit for least, unit in _UNIX if number >= least), None)
+        return number if unix is None else unix - now
+    found = _LASTS.fullmatch(told) if told else None
+    if found is None:
+        return None
+    return sum(float(part) * scale for part, scale in zip(found.groups("0"), _SCALES, strict=True))
 
 
 def _number(text: str) -> float | None:

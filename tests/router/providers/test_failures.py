@@ -49,6 +49,13 @@ def test_load_is_not_illness(status: int, sign: Sign) -> None:
     assert Failed.told(failure, Fate.REFUSED).sign is sign
 
 
+def spent(
+    reset: bytes, which: bytes = b"-requests", left: bytes = b"0"
+) -> tuple[tuple[bytes, bytes], ...]:
+    """A limit as OpenAI's servers write it: what is left of it, and when it is full again."""
+    return (b"x-ratelimit-remaining" + which, left), (b"x-ratelimit-reset" + which, reset)
+
+
 @pytest.mark.parametrize(
     ("headers", "seconds"),
     [
@@ -66,6 +73,28 @@ def test_load_is_not_illness(status: int, sign: Sign) -> None:
         (((b"retry-after", b"Fri, 01 Jan 9999 00:00:00 GMT"),), RETRY_CEILING),
         (((b"retry-after", b"Thu, 01 Jan 1970 00:00:00 GMT"),), 0.0),
         (((b"retry-after", b"Thu, 99 Xxx 9999 99:99:99 GMT"),), None),
+        (spent(b"6m0s"), 360.0),
+        (spent(b"1d2h3m4.5s"), RETRY_CEILING),
+        (spent(b"1h"), 3600.0),
+        (spent(b"7.66s"), 7.66),
+        (spent(b"120ms"), 0.12),
+        (spent(b"42"), 42.0),
+        (spent(b"1795000009"), 9.0),
+        (spent(b"1795000009500"), 9.5),
+        (spent(b"1"), 1.0),
+        (spent(b"-1s"), None),
+        (spent(b"-5"), 0.0),
+        (spent(b"9" * 4000), None),
+        (spent(b"9" * 400 + b"d"), RETRY_CEILING),
+        (spent(b"soon"), None),
+        (spent(b""), None),
+        (spent(b"NaN"), None),
+        (spent(b"9s", left=b"1"), None),
+        (spent(b"9s", left=b"none"), None),
+        (spent(b"9s")[:1], None),
+        (spent(b"9s")[1:], None),
+        ((*spent(b"9s"), (b"retry-after", b"2")), 2.0),
+        ((*spent(b"9s"), *spent(b"3m", b""), *spent(b"1h", b"-tokens", left=b"7")), 180.0),
     ],
 )
 def test_retry_after(headers: tuple[tuple[bytes, bytes], ...], seconds: float | None) -> None:
@@ -74,8 +103,9 @@ def test_retry_after(headers: tuple[tuple[bytes, bytes], ...], seconds: float | 
 
 @given(st.binary(max_size=40))
 def test_retry_after_is_always_sane(value: bytes) -> None:
-    told = retry_after(((b"retry-after", value),), NOW)
-    assert told is None or 0 <= told <= RETRY_CEILING
+    for headers in (((b"retry-after", value),), spent(value), spent(b"9s", left=value)):
+        told = retry_after(headers, NOW)
+        assert told is None or 0 <= told <= RETRY_CEILING
 
 
 def test_context_length_keeps_the_number_only(canary: str) -> None:
