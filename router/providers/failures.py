@@ -92,6 +92,14 @@ _ACCOUNT = re.compile(
     re.IGNORECASE,
 )
 _GONE = frozenset({"model_not_found", "model_decommissioned"})
+# What names `model` may also be said of what is asked of it ("this model requires that either input
+# content or output modality contain audio"): another endpoint would say the same.
+_ABSENT = re.compile(
+    r"does(?: not|n.t) exist|not found|no such|unknown|not have access|decommissioned|deprecated|"
+    r"retired|(?:in|not a )valid model|unsupported model|"
+    r"model\b.{0,200}\bis not (?:available|supported|deployed|loaded|enabled|valid)",
+    re.IGNORECASE,
+)
 # And the other way round: the request's, under a status that blames the endpoint.
 _TOO_LONG = frozenset({"context_length_exceeded", "exceed_context_size_error"})
 _MISTAKES = frozenset({"BadRequestError", "UnprocessableEntityError"}) | _TOO_LONG
@@ -260,7 +268,8 @@ def _kind(status: int, code: str, said: str, parameter: object) -> Kind:
         return kind
     if code in _UNPAID or code in _KEY or _ACCOUNT.match(said):
         return Kind.AUTH
-    if code in _GONE or parameter == "model":  # which the endpoint's configuration names
+    # Which model it is, the endpoint's configuration says.
+    if code in _GONE or (parameter == "model" and _ABSENT.search(said)):
         return Kind.MISSING
     return Kind.LOAD if status == 413 and code in _TOO_MANY else kind
 

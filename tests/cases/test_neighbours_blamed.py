@@ -34,7 +34,16 @@ ACCOUNTS: Mapping[str, tuple[str, bytes]] = {
     "a place": ("auth", said({"message": "User location is not supported for …"}, listed=True)),
     "no model": ("missing", said({**MISTAKE, "message": "no", "code": "model_not_found"})),
     "an old model": ("missing", said({**MISTAKE, "message": "no", "code": "model_decommissioned"})),
-    "a model's name": ("missing", said({**MISTAKE, "message": "no", "param": "model"})),
+    **{
+        text: ("missing", said({**MISTAKE, "message": text, "param": "model"}))
+        for text in (
+            "The model `tiny` does not exist.",
+            "Unknown model: tiny",
+            "Invalid model name passed in",
+            "The model `tiny` is not available in your region",
+            "Project `p` does not have access to model `tiny`",
+        )
+    },
 }
 
 
@@ -60,6 +69,26 @@ async def test_what_is_the_accounts_or_the_models_is_not_the_requests(
     attempts = outcomes(tmp_path)[0]["attempts"]
     assert isinstance(attempts, list)
     assert [one["result"] for one in attempts] == [result, "ok"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "This model requires that either input content or output modality contain audio.",
+        "The model tiny cannot be used with a tool_choice",
+        "no",
+        "",
+    ],
+)
+async def test_what_is_asked_of_a_model_is_the_requests_though_it_is_named(
+    tmp_path: Path, text: str
+) -> None:
+    """All that names `model` went to the next endpoint, which would say the same."""
+    body = said({**MISTAKE, "message": text, "param": "model", "code": "invalid_value"})
+    async with built(tmp_path, lambda h, n: Reply(400, JSON, [body])) as world:
+        done = await world.ask("eu")
+        assert (done.status, done.code) == (400, "upstream_refused")
+        assert len(world.transport.sent) == 1
 
 
 async def test_what_a_prompt_says_is_not_taken_for_it(tmp_path: Path) -> None:
