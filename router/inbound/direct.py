@@ -56,7 +56,7 @@ class Direct(Crowded):
 
     def on_message_begin(self) -> None:
         """A request begins. Its ASGI scope is made when it turns out to need one."""
-        self._size = self._fields = self._since = self._wasted = 0
+        self._size = self._fields = self._since = self._excess = self._wasted = 0
         self._in_head, self._fresh = True, False
         self._begun += 1
         self.url, self.expect_100_continue, self.headers = b"", False, []
@@ -183,6 +183,7 @@ class Direct(Crowded):
         cycle: object = self.cycle
         if type(cycle) is DirectExchange and not cycle.response_complete:
             self._since = 0
+            self._excess -= 3 * len(body)
             cycle.add(body)
             return
         super().on_body(body)

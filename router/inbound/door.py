@@ -6,6 +6,7 @@ Nothing that came over the wire is repeated, and nothing unread is kept beyond f
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 import httptools
@@ -29,6 +30,14 @@ WASTE_LIMIT: Final = 64 << 20
 """Bytes of a body read and dropped after its request was refused, so that the client hears it."""
 
 _BODIES: Final = frozenset({b"content-length", b"transfer-encoding"})
+# RFC 3986, 3.2.2: a name, which may be empty, or an address, with or without a port.
+_HOST: Final = re.compile(
+    rb"(?>\[[0-9A-Fa-f:.]++(?>%25[\w.~-]++)?\]|\[[vV][0-9A-Fa-f]++\.[\w.~!$&'()*+,;=:-]++\]"
+    rb"|(?>[\w.~!$&'()*+,;=-]++|%[0-9A-Fa-f]{2})*+)(?>:[0-9]*+)?"
+)
+CHUNK: Final = 16
+"""Bytes that one chunk may take beside what it holds, and as many again as that is twice; all that
+a body has beyond is bounded by `HEAD_LIMIT`: extensions of chunks, which nothing here reads."""
 _UPGRADE: Final = frozenset({b"connection", b"upgrade", b"http2-settings"})
 
 
@@ -46,6 +55,7 @@ class Door(HttpToolsProtocol):
     _size = 0
     _fields = 0
     _since = 0
+    _excess = 0
     _wasted = 0
     _in_head = False
     _in_body = False
@@ -73,6 +83,7 @@ class Door(HttpToolsProtocol):
         """Bytes came. A parser that reports nothing for long is holding an endless element."""
         self._unset_keepalive_if_required()
         self._since += len(data)
+        self._excess += len(data)
         try:
             self.parser.feed_data(data)
         except httptools.HttpParserUpgrade as upgrade:
@@ -84,7 +95,9 @@ class Door(HttpToolsProtocol):
         except httptools.HttpParserError:
             self._refuse()
             return
-        if self._since > HEAD_LIMIT + len(data):
+        self._excess = max(self._excess, 0)  # what one chunk holds pays for no later extension
+        most = HEAD_LIMIT + len(data)
+        if self._since > most or self._excess > most + self._size:
             self._too_large = True
             self._refuse()
 
@@ -116,7 +129,7 @@ class Door(HttpToolsProtocol):
 
     def on_message_begin(self) -> None:
         """A request begins."""
-        self._size = self._fields = self._since = self._wasted = 0
+        self._size = self._fields = self._since = self._excess = self._wasted = 0
         self._in_head = True
         super().on_message_begin()
 
@@ -152,12 +165,13 @@ class Door(HttpToolsProtocol):
 
     def one_meaning(self) -> None:
         """Whether every server before this one takes the request for the same (RFC 9112, 3.2, 6.1):
-        it names one host, and its body's end is not told by codings that old or other servers pass
-        by. Raises Ambiguous, which the parser tells as an error of its own."""
+        it names one host, by what can be one, and its body's end is not told by codings that old or
+        other servers pass by. An empty name is one (3.3): nothing is chosen by it here. Raises
+        Ambiguous, which the parser tells as an error of its own."""
         hosts = codings = 0
         for name, value in self.headers:
             if name == b"host":
-                hosts += 1
+                hosts += 1 if _HOST.fullmatch(value) else 2
             elif name == b"transfer-encoding":
                 codings += 1 if value.strip().lower() == b"chunked" else 2
         old = self.parser.get_http_version() == "1.0"
@@ -186,9 +200,14 @@ class Door(HttpToolsProtocol):
         if cycle.response_complete and cycle.more_body:
             self.transport.close()
 
+    def on_chunk_header(self) -> None:
+        """A chunk of the body begins."""
+        self._excess -= CHUNK
+
     def on_body(self, body: bytes) -> None:
         """A piece of the body; what comes after the answer is dropped, up to a bound."""
         self._since = 0
+        self._excess -= 3 * len(body)
         if self.cycle.response_complete:
             self._wasted += len(body)
             if self._wasted > WASTE_LIMIT:

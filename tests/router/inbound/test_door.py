@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator
+from contextlib import suppress
 
 import pytest
 import uvicorn
@@ -79,6 +80,9 @@ async def test_the_limits_are_per_request(wire: Wire, seen: Seen) -> None:
     assert len(seen.heads) == 4
 
 
+CHUNKED = b"POST / HTTP/1.1\r\nhost: a\r\ntransfer-encoding: chunked\r\n\r\n"
+
+
 async def test_an_endless_element_is_cut_off_wherever_it_stands(wire: Wire) -> None:
     await wire.send(
         b"POST / HTTP/1.1\r\nhost: a\r\ntransfer-encoding: chunked\r\n\r\n5;" + b"x" * 300_000
@@ -86,6 +90,29 @@ async def test_an_endless_element_is_cut_off_wherever_it_stands(wire: Wire) -> N
     data = await asyncio.wait_for(wire.reader.read(), 10)
     # One answer at most: none is put into one that has begun, or behind one to the same request.
     assert data.count(b"HTTP/1.1 200") + data.count(b"HTTP/1.1 431") == 1
+
+
+async def test_extensions_of_chunks_are_bounded_over_all_of_a_body(wire: Wire, seen: Seen) -> None:
+    """Each below what one element may have, and a body of them had no end."""
+    seen.go.clear()
+    await wire.send(CHUNKED)
+    with suppress(ConnectionError):  # it may be cut off with something unread
+        for _ in range(8):
+            await wire.send(b"1;" + b"x" * 30_000 + b"\r\n.\r\n")
+            await asyncio.sleep(0.02)
+        await asyncio.wait_for(wire.reader.read(), 10)
+    seen.go.set()
+
+
+async def test_many_small_chunks_with_short_extensions_pass(wire: Wire, seen: Seen) -> None:
+    seen.go.clear()
+    await wire.send(CHUNKED)
+    for _ in range(20):
+        await wire.send(b"1;a=b\r\n.\r\n" * 1_000)
+        await asyncio.sleep(0.001)
+    await wire.send(b"0\r\n\r\n")
+    seen.go.set()
+    assert (await answer(wire)).status == 200
 
 
 async def test_garbage_ends_an_answer_that_has_begun_without_a_word(wire: Wire, seen: Seen) -> None:
@@ -120,6 +147,10 @@ AMBIGUOUS = (
     b"POST /a HTTP/1.1\r\nhost: a\r\ntransfer-encoding: gzip, chunked\r\n\r\n0\r\n\r\n",
     CODED % (b"gzip", b"chunked"),
     CODED % (b"chunked", b"chunked"),
+    *(
+        b"GET /a HTTP/1.1\r\nhost: %b\r\n\r\n" % host
+        for host in (b"a b", b"a/b", b"u@a", b"a:b", b"[::1", b"a\xc3\xa9", b"http://a", b"a%2")
+    ),
 )
 
 
@@ -139,6 +170,9 @@ async def test_what_others_may_read_as_another_request_is_refused(
     [
         b"GET /a HTTP/1.0\r\n\r\n",  # a host was not asked for then
         b"POST /a HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: Chunked\r\n\r\n0\r\n\r\n",
+        b"GET /a HTTP/1.1\r\nhost:\r\n\r\n",  # no name is one, by RFC 9112, 3.3
+        b"GET /a HTTP/1.1\r\nhost: [fe80::1%25eth0]:80\r\n\r\n",
+        b"GET /a HTTP/1.1\r\nhost: a_b.c%20d:\r\n\r\n",
     ],
 )
 async def test_what_has_one_meaning_is_served(wire: Wire, seen: Seen, sent: bytes) -> None:
