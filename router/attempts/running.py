@@ -74,8 +74,11 @@ class Run:
             if not all(self.is_short(other.endpoint) for other in self.plan.ranked.order):
                 return True
         before = {past.endpoint for past in self.attempts if past.result not in _SAYS_NOTHING}
-        known = self.arrival.snapshot.policy.endpoints
-        others = [known[name].context_tokens for name in before - {candidacy.endpoint.name}]
+        # Who only computes a prompt for another one is none that could have answered.
+        order = {other.endpoint.name: other.endpoint for other in self.plan.ranked.order}
+        others = [
+            order[name].context_tokens for name in before & order.keys() - {candidacy.endpoint.name}
+        ]
         return any(takes is None or window is None or takes > window for takes in others)
 
     def is_short(self, endpoint: Endpoint) -> bool:

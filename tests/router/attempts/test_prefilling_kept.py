@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -21,7 +22,7 @@ from tests.router.attempts.test_prefilling import (
     steps,
     world,
 )
-from tests.router.scripted import Reply, failure
+from tests.router.scripted import JSON, Reply, failure
 
 
 @pytest.mark.parametrize("veto", [False, True])
@@ -110,3 +111,16 @@ async def test_a_replica_that_has_too_much_to_do_is_not_asked_again_at_once(
         replicas.replace('"http://', "").replace('"', "").split(", ")
     )
     sound(tmp_path)
+
+
+async def test_a_half_that_failed_is_none_that_might_have_answered(tmp_path: Path) -> None:
+    """The prompt was told too long by the only endpoint; for the half that had failed the client
+    heard that nobody could be reached."""
+    told = {"message": "This model's maximum context length is 4096 tokens.", "code": 400}
+    body = json.dumps({"error": told}).encode()
+    wrong = lambda number: failure(500)  # noqa: E731
+    long = lambda number: Reply(400, JSON, [body])  # noqa: E731
+    async with world(tmp_path, pre1=wrong, pre2=wrong, fra1=long) as made:
+        done = await ask(made)
+    assert (done.status, done.code) == (400, "upstream_refused")
+    assert "4096" in done.written.decode()
