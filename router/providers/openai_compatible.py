@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import lru_cache
 from urllib.parse import urlsplit
 
@@ -63,6 +64,9 @@ _PLACES = frozenset(
         "ec_transfer_params",
     }
 )  # fmt: skip
+# Put by vLLM beside the parameters of its connectors, under any name, whoever stands before it.
+_BESIDE = "vllm_xargs"
+_MOVES = frozenset({"kv_transfer_params", "ec_transfer_params"})
 
 
 class OpenAiCompatible:
@@ -86,7 +90,7 @@ class OpenAiCompatible:
 
     def encode(self, ask: Ask, endpoint: Endpoint, target: Target, now: float) -> OutboundRequest:
         """See `Provider`: the client's bytes, with the endpoint's model in them."""
-        refuse_places(self.place_parameters, ask.body, endpoint)
+        self._refuse_places(ask.body, endpoint)
         if not ask.checked:
             refuse_duplicates(ask.raw)
         body = splice_model(ask.raw, ask.body, endpoint.model)
@@ -116,7 +120,7 @@ class OpenAiCompatible:
     def refusal(self, ask: Ask, endpoint: Endpoint) -> RequestError | None:
         """See `Provider`."""
         try:
-            refuse_places(self.place_parameters, ask.body, endpoint)
+            self._refuse_places(ask.body, endpoint)
         except RequestError as error:
             return error
         return None
@@ -139,6 +143,13 @@ class OpenAiCompatible:
     def call_id(self, headers: Headers) -> str | None:
         """See `Provider`."""
         return call_id(headers, b"x-request-id")
+
+    def _refuse_places(self, body: Mapping[str, object], endpoint: Endpoint) -> None:
+        """Raises RequestError: `parameter_changes_place`."""
+        refuse_places(self.place_parameters, body, endpoint)
+        extra = body.get(_BESIDE)
+        if isinstance(extra, Mapping):
+            refuse_places(_MOVES, extra, endpoint)
 
     @staticmethod
     def _adds_usage(ask: Ask, endpoint: Endpoint) -> bool:

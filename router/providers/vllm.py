@@ -1,17 +1,15 @@
 """vLLM: OpenAI's API on machines of one's own; every parameter passes but the one that moves bytes.
 
 Source: vLLM's protocol module; `kv_transfer_params` names a remote host to move the cache to,
-`ec_transfer_params` one for the cache of what is no text, and `vllm_xargs` are put beside them
-under any name, where a connector would read them.
+`ec_transfer_params` one for the cache of what is no text.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 
 from regions.model import Endpoint
-from router.providers.base import Ask, Misconfigured, Target, refuse_places
+from router.providers.base import Ask, Misconfigured, Target
 from router.providers.bodies import with_transfer
 from router.providers.openai_compatible import OpenAiCompatible
 from router.transport.messages import OutboundRequest
@@ -35,9 +33,6 @@ class Vllm(OpenAiCompatible):
 
     def encode(self, ask: Ask, endpoint: Endpoint, target: Target, now: float) -> OutboundRequest:
         """See `Provider`: where the cache of the prompt is or goes, if it moves, is said by us."""
-        extra = ask.body.get("vllm_xargs")
-        if isinstance(extra, Mapping):
-            refuse_places(self.place_parameters, extra, endpoint)
         request = super().encode(ask, endpoint, target, now)
         if ask.transfer is None:
             return request

@@ -9,6 +9,7 @@ import pytest
 from regions.model import Endpoint
 from router.errors import RequestError
 from router.providers.base import Ask, Misconfigured, Target
+from router.providers.openai_compatible import OpenAiCompatible
 from router.providers.vllm import Vllm
 
 THERE = Endpoint(name="e", kind="vllm", provider="self", model="tiny", self_operated=True)
@@ -43,12 +44,17 @@ def test_our_own_word_on_the_cache_is_sent(ask: Callable[..., Ask]) -> None:
 @pytest.mark.parametrize("name", ["kv_transfer_params", "ec_transfer_params"])
 def test_nor_under_another_name(ask: Callable[..., Ask], name: str) -> None:
     moved = {"remote_host": "10.0.0.9"}
-    for asked in (ask(**{name: moved}), ask(vllm_xargs={"mine": 1, name: "10.0.0.9"})):
-        with pytest.raises(RequestError, match=name) as caught:
-            Vllm().encode(asked, THERE, TARGET, 0)
-        assert caught.value.code == "parameter_changes_place"
     asked = ask(vllm_xargs={"mine": 1})
-    assert orjson.loads(Vllm().encode(asked, THERE, TARGET, 0).body)["vllm_xargs"] == {"mine": 1}
+    # One that is declared as any server that speaks OpenAI's API is vLLM all the same.
+    for provider in (Vllm(), OpenAiCompatible()):
+        for asks in (ask(**{name: moved}), ask(vllm_xargs={"mine": 1, name: "10.0.0.9"})):
+            with pytest.raises(RequestError, match=name) as caught:
+                provider.encode(asks, THERE, TARGET, 0)
+            assert caught.value.code == "parameter_changes_place"
+            assert str(provider.refusal(asks, THERE)) == str(caught.value)
+        sent = orjson.loads(provider.encode(asked, THERE, TARGET, 0).body)
+        assert sent["vllm_xargs"] == {"mine": 1}
+        assert provider.refusal(asked, THERE) is None
 
 
 @pytest.mark.parametrize("stream", [False, True])
