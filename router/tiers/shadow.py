@@ -9,7 +9,7 @@ request at a time, after it. What remains is an outcome without text.
 from __future__ import annotations
 
 import asyncio
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from heapq import merge
@@ -40,7 +40,8 @@ from router.tiers.strata import kind_of, script_of
 from router.types import Arrival, Plan, Purpose, Stored, Verdict
 
 WAITING: Final = 64
-"""Requests kept for later at most: a prompt waits in memory only, and not for long."""
+"""Requests kept for later at most: a prompt waits in memory only, and not for long. When they are
+so many, whose are the most gives up its newest for one whose are fewer."""
 SURFACE: Final = "chat.completions"
 _DROPPED: Final = frozenset({"stream", "stream_options", "model", "n"})
 _ATTRIBUTES: Final = HEADER.encode()
@@ -138,12 +139,23 @@ class ShadowLane:
         if rate <= 0.0 or not explores(rate, self.draw()):
             return
         job = _job(plan, verdict, model)
-        if job is None or len(self._waiting) >= WAITING:
-            self._count(model.name, "unfit" if job is None else "full")
+        if job is None:
+            self._count(model.name, "unfit")
             return
-        self._waiting.append(job)
+        self._keep_for_later(job)
         if self._task is None or self._task.done():
             self._task = asyncio.get_running_loop().create_task(self._work())
+
+    def _keep_for_later(self, job: Job) -> None:
+        """Put it behind all that wait; one is left out where that makes too many."""
+        self._waiting.append(job)
+        if len(self._waiting) > WAITING:
+            held = Counter(one.tenant for one in self._waiting)
+            most = max(held.values())
+            # The newest of those who have the most: of equals it is whoever came last.
+            place = max(n for n, one in enumerate(self._waiting) if held[one.tenant] == most)
+            self._count(self._waiting[place].model, "full")
+            del self._waiting[place]
 
     async def idle(self) -> None:
         """Wait until nothing is left to ask."""
