@@ -122,7 +122,7 @@ ALL: Final = (
     Described(
         "domicile_quality_changes_total",
         "counter",
-        "Groups returned to the large tier (alarm) or given back (recovered), by each worker.",
+        "Groups returned to the large tier (alarm) or given back (recovered).",
         ("model", "change"),
     ),
     Described(

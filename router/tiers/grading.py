@@ -116,12 +116,15 @@ class Graders:
             self.resume({model.name: model}, before)
         return self.audits[key]
 
-    def observe(self, model: Model, shadow: Shadow, at: float, quiet: bool = False) -> bool:
+    def observe(
+        self, model: Model, shadow: Shadow, at: float, *, quiet: bool = False, heard: bool = False
+    ) -> bool:
         """Count one request that both tiers answered; what changes is told and recorded.
 
         Args:
             at: seconds since the epoch.
             quiet: it was recorded before, and only restores what is known.
+            heard: another process of this router judged it, and counts what changes.
 
         Returns:
             Whether a group came under alarm, or out of it.
@@ -129,6 +132,8 @@ class Graders:
         audit = self._in_force(model)
         events = audit.observe(shadow, at)
         for event in events:
+            if not heard and not quiet:
+                self.metrics.count("domicile_quality_changes_total", (model.name, event.change))
             self._changed(model.name, event, quiet)
         if audit.unfollowed:
             self.notes[f"grading {model.name}"] = f"{audit.unfollowed} {UNFOLLOWED}"
@@ -236,7 +241,6 @@ class Graders:
             self.notes.pop(note, None)
         if quiet:
             return
-        self.metrics.count("domicile_quality_changes_total", (model, event.change))
         found = event.estimate
         body: dict[str, Json] = {
             "event": f"quality_{event.change}", "model": model, "group": event.group,

@@ -236,7 +236,8 @@ class ShadowLane:
     async def heard(self, model: str, shadow: Shadow, at: float) -> None:
         """Count what another process of this router judged, as if it had been judged here."""
         found = self.live.snapshot.policy.models.get(model)
-        if found is not None and self.graders.observe(found, shadow, at) and self.store is not None:
+        changed = found is not None and self.graders.observe(found, shadow, at, heard=True)
+        if changed and self.store is not None:
             await self._write(self.store, None, True)
 
     async def adopt(self, audits: Mapping[tuple[str, float], StandingAudit]) -> None:

@@ -39,6 +39,7 @@ class Sibling:
     record = page = judged
 
 
+COUNTED = "domicile_quality_changes_total"
 BAD = Shadow("eu", "question", "latin", "small", 0.0, 1.0)
 
 
@@ -51,6 +52,7 @@ async def test_what_one_worker_judges_all_count(tmp_path: Path) -> None:
         eager(world)
         for number in range(40):
             await ask(world, f"{number} {EASY}")
+        assert world.router.live.metrics.value(COUNTED, ("two", "alarm")) > 0
     again = tmp_path / "again"
     again.mkdir()
     store = OutcomeStore(again / "outcomes" / "eu-1.w2.jsonl")
@@ -61,6 +63,8 @@ async def test_what_one_worker_judges_all_count(tmp_path: Path) -> None:
         for told in sibling.told:
             await world.router.lane.heard(*told)
         assert await ask(world) == "large"
+        changes = world.router.live.metrics.value(COUNTED, ("two", "alarm"))
+        assert changes == 0, "merged metrics told of one alarm as of many: who judged it counts it"
         assert not store.path.exists(), "it is kept by who judged it"
         assert {group for _, _, group, _ in store.read_alarms()} >= {"tenant=eu"}
     assert [one for one in entries(again) if one.kind == "drift"]
