@@ -15,11 +15,11 @@ from router.opening import StatusRefused, StreamFailed, open_whole
 from router.providers.base import Ask, EqualEvents, Failure, Kind, Provider
 from router.providers.failures import error_in_answer
 from router.transport.messages import AttemptFailed, OutboundResponse
-from router.watch.verdicts import Verdict, by_status
+from router.watch.verdicts import Verdict
 
 LARGEST: Final = 1 << 20
 _MEANT: Final = {
-    Kind.LOAD: by_status(429),
+    Kind.LOAD: Verdict.BUSY,
     Kind.MISSING: Verdict.ABSENT,
     Kind.AUTH: Verdict.AUTH,
 }
@@ -46,9 +46,9 @@ async def judged(
         await open_whole(response, whole, until, clock, LARGEST)
     except StatusRefused as error:
         told = provider.failure(error.status, error.headers, error.body, ask.created)
-        return by_answer(error.status, told)
+        return by_failure(told)
     except StreamFailed as error:
-        return by_error(whole.failure or error_in_answer(error.error))
+        return by_failure(whole.failure or error_in_answer(error.error))
     except AttemptFailed as error:
         if error.code in ("bad_answer", "empty"):
             return Verdict.DOWN
@@ -56,27 +56,14 @@ async def judged(
     return Verdict.ALIVE
 
 
-def by_error(failure: Failure) -> Verdict:
-    """What an error inside an answer of success says: as the status would that it should have had.
-    Too much to do, and a mistake of ours, are told by an engine that works."""
-    if failure.clients:
-        return Verdict.ALIVE
-    return _MEANT.get(failure.kind, Verdict.DOWN)
+def by_failure(failure: Failure) -> Verdict:
+    """What a failure says of whoever told it, under a status of its own or inside an answer of
+    success: as it would of a client's request.
 
-
-def by_answer(status: int, failure: Failure) -> Verdict:
-    """What a status says that an engine answered a canary with: where it leads elsewhere, none is.
-
-    What isn't there is told, and is no mark: a request goes on from there at once, as it finds out.
-    Nor is a status of 500 and above whose words tell of a full queue, or blame what was asked.
-
-    Args:
-        failure: what the provider makes of it.
+    Too much to do is told by an engine that works. What isn't there is told, and is no mark: a
+    request goes on from there at once, as it finds out. A mistake of ours is found by whoever reads
+    what was asked: it may stand before an engine.
     """
-    if status == 404:
-        return Verdict.ABSENT
-    if status >= 500 and failure.kind is Kind.LOAD:
-        return Verdict.BUSY
-    if status >= 500 and failure.clients:
+    if failure.clients:
         return Verdict.REACHABLE
-    return Verdict.DOWN if status < 400 else by_status(status)
+    return _MEANT.get(failure.kind, Verdict.DOWN)
