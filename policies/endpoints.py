@@ -18,7 +18,7 @@ from policies.files import AssuranceConfig, EndpointConfig, ReplicasConfig
 from policies.written import Refused
 from regions.atlas import Atlas
 from regions.countries import Countries
-from regions.document import Path
+from regions.document import PLACEHOLDER, Path
 from regions.footprints.base import VENDORS
 from regions.footprints.own import is_loopback
 from regions.model import Assurance, Burst, Endpoint, Price
@@ -36,7 +36,7 @@ _WRITTEN: Final = {
     "kubernetes": "NAMESPACE/SERVICE, as llm/large",
     "file": "path",
 }
-_UNFILLED: Final = re.compile(r"\$[{(]|\{\{")
+_UNFILLED: Final = re.compile(PLACEHOLDER)
 SELF_KINDS: Final = frozenset({"vllm", "sglang", "llamacpp", "self"})
 _PROVIDERS: Final[Mapping[str, str]] = {
     "anthropic-aws": "aws",

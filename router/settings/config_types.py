@@ -8,10 +8,11 @@ from typing import Annotated, Final
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, field_validator
 
 from policies.measures import duration, measure
+from regions.document import PLACEHOLDER
 
 _SIZES: Final = {"b": 1, "kib": 1 << 10, "mib": 1 << 20, "gib": 1 << 30}
-UNFILLED: Final = re.compile(r"\$[{(]|\{\{|^~(?=/|$)")
-"""What a shell or a template tool would have filled in."""
+UNFILLED: Final = re.compile(rf"{PLACEHOLDER}|^~(?=/|$)")
+"""The same, and a home that a shell would have put there."""
 _KMS_KEY: Final = re.compile(r"kms:arn:aws[a-z-]*:kms:[a-z0-9-]+:[0-9]{12}:(key|alias)/[\w/-]+")
 
 

@@ -15,12 +15,13 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final
 
+from regions.document import PLACEHOLDER
 from router.config import ConfigError
 from router.providers.base import AwsKeys, Bearer, Credential
 from router.settings.secrets import resolve
 
 INSTANCE_ROLE: Final = "instance-role"
-_UNFILLED: Final = re.compile(r"\$[{(]|\{\{|^<.*>$|^os\.environ/")
+_UNFILLED: Final = re.compile(rf"{PLACEHOLDER}|^<.*>$|^os\.environ/")
 _NAMES: Final = ("aws_access_key_id", "aws_secret_access_key", "aws_session_token")
 
 
