@@ -17,8 +17,8 @@ from typing import Final, Protocol
 
 from router.state.breaker import Breaker
 from router.state.granted import Granting
-from router.state.ledger import Full, Level, Seats, Take
-from router.state.memory import MemoryLedger, told
+from router.state.ledger import ROUNDED, Full, Level, Seats, Take
+from router.state.memory import SEAT, MemoryLedger, told
 
 TIMEOUT: Final = 0.025
 """Seconds a reply may take: with the breaker, no request waits longer for a sick Redis."""
@@ -46,7 +46,7 @@ for i = 1, buckets do
     level = math.min(limit, tonumber(held[1]) + since * limit / seconds)
   end
   local needed = math.min(amount, limit)
-  if level < needed - 0.000001 then
+  if level < needed - $rounded then
     if tonumber(held[2]) > now then redis.call('HSET', KEYS[i], 't', now) end
     local after = math.ceil((needed - level) * seconds / limit * 1000)
     if after > wait then worst, wait = i, after end
@@ -56,7 +56,7 @@ end
 for i = buckets + 1, #KEYS do
   redis.call('ZREMRANGEBYSCORE', KEYS[i], '-inf', now)
   local full = redis.call('ZCARD', KEYS[i]) >= tonumber(ARGV[3 + buckets * 3 + i - buckets])
-  if full and 1000 > wait then worst, wait = i, 1000 end
+  if full and $seat > wait then worst, wait = i, $seat end
 end
 if worst > 0 then return {0, worst, wait} end
 local answer = {1}
@@ -72,7 +72,7 @@ for i = buckets + 1, #KEYS do
   redis.call('EXPIRE', KEYS[i], tonumber(ARGV[3]))
 end
 return answer
-"""
+""".replace("$rounded", f"{ROUNDED:f}").replace("$seat", f"{SEAT * 1000:.0f}")
 # KEYS: buckets. ARGV: for each limit, seconds, amount (negative gives back). The limit counts that
 # the last request was taken by: the one that ends may be of an older policy. Each is forgotten when
 # it would be full again, and not before: what was used beyond a limit is owed that long.
