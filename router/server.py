@@ -194,7 +194,7 @@ async def opened(
             own = OutcomeStore(base / outcomes / f"{settings.log_id}.jsonl")
             others, gone = of_router(base / outcomes, name, used)
             router.lane.restore(own, others, gone)
-    except OSError:
+    except (ConfigError, OSError):
         await router.close(0)
         raise
     rest_easy()

@@ -15,6 +15,8 @@ from classifiers.difficulty.audit import Shadow
 from classifiers.difficulty.dataset import features_row, read
 from classifiers.difficulty.features import extract
 from classifiers.view import PromptView
+from router.audit.layout import Folder
+from router.audit.roster import read_roster
 from router.server import serve
 from router.tiers.outcome_store import Outcome, OutcomeStore, OutcomesUnreadable, of_router
 from tests.cases.built import ENVIRONMENT, MAIN, Files
@@ -176,3 +178,5 @@ async def test_a_router_does_not_start_without_the_alarms_it_may_have_had(tmp_pa
     (tmp_path / "kept" / "eu-1.jsonl").write_bytes(b"nonsense\n")
     with pytest.raises(OutcomesUnreadable, match=r"kept/eu-1.jsonl:1: no outcome"):
         await serve(path, ENVIRONMENT)
+    lines, _ = read_roster(Folder(tmp_path / "log"))
+    assert [line.event for line in lines] == ["start", "stop"], "its log was left open"
