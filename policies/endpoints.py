@@ -80,6 +80,12 @@ def endpoint_from(name: str, config: EndpointConfig, path: Path, atlas: Atlas) -
             "`cache` is of servers of your own; a vendor's caches are told apart by credential"
         )
         raise Refused((*path, "cache"), message)
+    if config.cache == "tenant" and config.kind == "llamacpp":
+        message = (
+            "llama.cpp has one cache for whoever asks; give each tenant an endpoint of its own, or "
+            "write `cache: shared`"
+        )
+        raise Refused((*path, "cache"), message)
     if _UNFILLED.search(config.model):
         message = f"nothing is filled in here: `{config.model}` would be asked for as it stands"
         raise Refused((*path, "model"), message)

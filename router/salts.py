@@ -8,8 +8,8 @@ salts, other blocks.
 A tenant's salt is an HMAC of its name. What a client says of its own is mixed in behind that: it
 may divide its tenant's cache further, as by its users, and never reaches another tenant's.
 
-Sources: vLLM, pull request 17045 (`cache_salt`, CVE-2025-46570); SGLang, pull requests 10718 and
-23300.
+Sources: vLLM, pull request 17045 (`cache_salt`, CVE-2025-46570); SGLang, pull requests 10718, 23300
+and 30827, and issue 37160 for what lies outside its process.
 """
 
 from __future__ import annotations

@@ -68,6 +68,7 @@ def test_whose_prompts_are_kept_in_one_cache(text: str, apart: bool) -> None:
         ("kind: vllm, model: m, region: self:fra1, operate: [UK]", "`UK` is not an ISO"),
         ("kind: vllm, region: self:fra1", "is missing"),
         ("kind: vllm, model: m, region: self:fra1, cache: none", "'shared' or 'tenant'"),
+        ("kind: llamacpp, model: m, region: self:fra1, cache: tenant", "one cache for whoever"),
         ("kind: bedrock, model: m, source: eu-west-1, cache: tenant", "of servers of your own"),
         ("kind: openai, model: m, url: https://a.example, cache: shared", "of servers of your"),
         ("kind: vllm, model: m, region: self:fra1, context: many", "integer"),
