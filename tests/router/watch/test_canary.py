@@ -38,9 +38,22 @@ async def test_what_no_client_could_use_is_no_working_engine(tmp_path: Path, nam
         assert live.health.marked(live.loop_time()) == ("fra1", "iad1", "par1")
 
 
-async def test_a_model_that_is_not_there_is_told_and_is_no_mark(tmp_path: Path) -> None:
+def told(status: int, error: bytes) -> Made:
+    return page(status, b"application/json", b'{"error":%b}' % error)
+
+
+NO_MODEL: dict[str, Made] = {
+    "by its status": lambda: failure(404),
+    "by its code": told(400, b'{"code":"model_not_found","message":"no"}'),
+    "by its words": told(400, b'{"param":"model","message":"The model `m` does not exist."}'),
+    "in an answer": told(200, b'{"type":"not_found_error","message":"no"}'),
+}
+
+
+@pytest.mark.parametrize("name", NO_MODEL)
+async def test_a_model_that_is_not_there_is_told_and_is_no_mark(tmp_path: Path, name: str) -> None:
     async with scripted(tmp_path, lambda host, number: answer()) as world:
-        live, transport = world.router.live, Probed(well, lambda: failure(404))
+        live, transport = world.router.live, Probed(well, NO_MODEL[name])
         one = prober(world, transport)
         await quiet(one, transport)
         assert live.health.marked(live.loop_time()) == ()
@@ -50,10 +63,6 @@ async def test_a_model_that_is_not_there_is_told_and_is_no_mark(tmp_path: Path) 
         await one.listen()
         await ended(one)
         assert not any("canary" in said for said in live.degraded())
-
-
-def told(status: int, error: bytes) -> Made:
-    return page(status, b"application/json", b'{"error":%b}' % error)
 
 
 WORKS: dict[str, Made] = {
@@ -74,8 +83,18 @@ async def test_an_engine_that_works_and_says_no_is_not_marked(tmp_path: Path, na
         assert live.health.marked(live.loop_time()) == ()
 
 
-async def test_a_503_that_says_nothing_of_load_marks(tmp_path: Path) -> None:
+FAULTS: dict[str, Made] = {
+    "a 503 that says nothing of load": lambda: failure(503),
+    "a key that is refused under 400": told(400, b'{"code":"invalid_api_key","message":"no"}'),
+    "a proxy that lost its engine": lambda: failure(499),
+}
+
+
+@pytest.mark.parametrize("name", FAULTS)
+async def test_what_is_the_endpoints_own_marks_as_a_requests_would(
+    tmp_path: Path, name: str
+) -> None:
     async with scripted(tmp_path, lambda host, number: answer()) as world:
-        live, transport = world.router.live, Probed(well, lambda: failure(503))
+        live, transport = world.router.live, Probed(well, FAULTS[name])
         await quiet(prober(world, transport), transport)
         assert live.health.marked(live.loop_time()) == ("fra1", "iad1", "par1")
