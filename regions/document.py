@@ -24,8 +24,7 @@ Path = tuple[str | int, ...]
 _Model = TypeVar("_Model", bound=BaseModel)
 _Spot = tuple[int, int]
 
-PLACEHOLDER = r"\$[{(]|\{\{"
-"""What a shell or a template tool would have filled in, as a pattern: nothing here does."""
+PLACEHOLDER = r"\$[{(]|\{\{"  # what a shell or a template tool would have filled in
 MAX_BYTES = 8 * 1024 * 1024
 MAX_DEPTH = 64
 MAX_NODES = 1_000_000
