@@ -9,10 +9,13 @@ bytes is a second head of one size: a split view.
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Protocol
+from typing import Final, Protocol
 
 from router.audit.anchors.witness import AnchorRefused
 from router.audit.note import Checkpoint, parse_checkpoint
+
+_EARLIER: Final = timedelta(days=1)
+"""How long ago an earlier try may have begun the lock."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,10 +58,11 @@ class ObjectAnchor:
         key = self._key(head.origin, head.size)
         until = datetime.fromtimestamp(self._clock(), UTC) + self._keep
         data = head.text.encode()
-        if self._store.create(key, data, until):
-            self._check_lock(key, until)
-        elif parse_checkpoint(self._store.read(key).decode()).root != head.root:
-            raise AnchorRefused(f"`{key}` holds another head of this size: a split view")
+        if not self._store.create(key, data, until):
+            if parse_checkpoint(self._store.read(key).decode()).root != head.root:
+                raise AnchorRefused(f"`{key}` holds another head of this size: a split view")
+            until -= _EARLIER  # it is there from an earlier try, which may have found no lock
+        self._check_lock(key, until)
 
     def checkpoints(self, origin: str) -> Iterator[Checkpoint]:
         """Every checkpoint anchored for a log, oldest first."""

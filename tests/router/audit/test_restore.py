@@ -78,6 +78,19 @@ async def test_a_segment_that_is_missing_in_the_middle_is_found(
     assert "segment" in {one.fault for one in verdict.all_findings}
 
 
+@pytest.mark.parametrize("log", ["..", ".", "...", ".hidden"])
+async def test_no_name_in_a_bucket_leads_out_of_the_folder(
+    box: LogBox, tmp_path: Path, log: str
+) -> None:
+    shelf = await sealed(box)
+    for key in list(shelf.objects):
+        shelf.objects[key.replace("/eu-1/", f"/{log}/")] = shelf.objects[key]
+    there = restore(shelf, "logs/", tmp_path / "deep" / "copy")
+    assert dict(there.sizes).keys() == {"eu-1"}
+    assert [one.name for one in (tmp_path / "deep").iterdir()] == ["copy"]
+    assert not (tmp_path / "deep" / "copy" / log / "segments").exists()
+
+
 async def test_what_is_not_immutable_is_named(box: LogBox, tmp_path: Path) -> None:
     shelf = await sealed(box)
     shelf.mode = "GOVERNANCE"
