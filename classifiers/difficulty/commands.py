@@ -69,15 +69,21 @@ def evaluate(
     read = dataset.read(files, lambda rows: told(f"reading rows ({rows:,})", 0, 1))
     if not read:
         raise NoRows("the files hold no rows")
-    between = sum(not {row.y_weak, row.y_strong} <= {0.0, 1.0} for row in read)
-    said = (f"outcomes of {between} rows are between 0 and 1: they were cut at 0.5",)
+    said = _cut(read)
     artifact, rows = _either(model), dataset.binary(read)
     if pair is None and labels is None:
         how, parts = _as_it_is(rows, artifact, told)
     else:
         how, parts = _of_pair(rows, pair or _only_pair(rows), labels, artifact, told)
     found = evaluated.measured(how, artifact, parts, bootstrap, clock, told, draw)
-    return replace(found, said=said) if between else found
+    return replace(found, said=said) if said else found
+
+
+def _cut(rows: Sequence[Example]) -> tuple[str, ...]:
+    """What to know of outcomes that are neither 0 nor 1."""
+    between = sum(not {row.y_weak, row.y_strong} <= {0.0, 1.0} for row in rows)
+    said = f"outcomes of {between} rows are between 0 and 1: they were cut at 0.5"
+    return (said,) if between else ()
 
 
 def _as_it_is(rows: Sequence[Example], artifact: Artifact, told: Told) -> tuple[str, list[Part]]:
@@ -119,16 +125,27 @@ def train(
     name: str = "local",
     prior: bool = False,
     tell: Callable[[str], None] = lambda _: None,
+    note: Callable[[str], None] = lambda _: None,
 ) -> str:
     """Train all pairs of the files' training rows (see `dataset.parted`); return version.
+
+    `tell` is called with each pair before its training, `note` with what to know of the rows.
 
     The other rows are kept back, and measured for the card. Files are read in the order of their
     names, so that the same files give the same bytes in whatever order they are given.
     """
-    rows = dataset.binary(dataset.read(sorted(files, key=lambda file: (file.name, str(file)))))
-    own, held = dataset.parted(rows)
+    rows = dataset.read(sorted(files, key=lambda file: (file.name, str(file))))
+    if not rows:
+        raise NoRows("the files hold no rows")
+    for said in _cut(rows):
+        note(said)
+    own, held = dataset.parted(dataset.binary(rows))
     common = None if prior else load(SHIPPED).common
-    return save(recipe.build(own, name, prior, tell, held, common), output)
+    artifact = recipe.build(own, name, prior, tell, held, common)
+    for pair in sorted({row.pair for row in own} - set(artifact.pairs)):
+        prompts = len({row.group for row in own if row.pair == pair})
+        note(f"`{pair}` has no model: {prompts} different prompts of {recipe.MIN_PAIR}")
+    return save(artifact, output)
 
 
 def calibrate(

@@ -94,8 +94,13 @@ def train_any(examples: Sequence[Example], common: bytes) -> Trained:
 
 
 def _enough(examples: Sequence[Example]) -> None:
-    if len(examples) < 50 or all(e.y_strong == e.y_weak for e in examples):
-        raise TooFewRows(f"{len(examples)} rows; at least 50 with different outcomes are needed")
+    if len(examples) < 50:
+        raise TooFewRows(f"{len(examples)} rows; at least 50 are needed")
+    if all(e.y_strong == e.y_weak for e in examples):
+        raise TooFewRows(
+            f"both models have the same outcome in all {len(examples)} rows of "
+            f"`{examples[0].pair}` (outcomes are cut at 0.5): there is nothing to learn"
+        )
 
 
 def _outcomes(examples: Sequence[Example]) -> Matrix:

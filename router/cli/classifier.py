@@ -116,9 +116,12 @@ def train(files: tuple[Path, ...], output: Path, name: str, prior: bool, as_json
     """  # noqa: D301
     from classifiers.difficulty import commands
 
+    notes: list[str] = []
     with following() as told:
-        version = commands.train(files, output, name, prior, lambda pair: told(pair, 0, 1))
-    _show("trained", {"version": version, "output": str(output)}, as_json)
+        version = commands.train(
+            files, output, name, prior, lambda pair: told(pair, 0, 1), notes.append
+        )
+    _show("trained", {"version": version, "output": str(output), "notes": notes}, as_json)
 
 
 @command.command("calibrate")

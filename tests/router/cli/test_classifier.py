@@ -78,6 +78,38 @@ def test_training_writes_an_artifact(domicile: Domicile, tmp_path: Path) -> None
     assert ran.code == 0
     assert (tmp_path / "new.bin").stat().st_size > 0
     assert ran.json["version"]
+    assert ran.json["notes"] == []
+
+
+def test_training_says_which_pair_has_no_model_and_what_was_cut(
+    domicile: Domicile, tmp_path: Path
+) -> None:
+    lines = rows(tmp_path / "train.jsonl", 300, "train", 3).read_text().splitlines()
+    few = [{**json.loads(line), "weak": "tiny", "y_weak": 0.7} for line in lines[:20]]
+    file = tmp_path / "both.jsonl"
+    file.write_text("\n".join([*lines, *map(json.dumps, few)]))
+    ran = domicile("classifier", "train", file, "--output", tmp_path / "new.bin", "--json")
+    assert ran.json["notes"] == [
+        "outcomes of 20 rows are between 0 and 1: they were cut at 0.5",
+        "`tiny:large` has no model: 20 different prompts of 200",
+    ]
+
+
+def test_rows_from_which_nothing_can_be_learned_are_told_so(
+    domicile: Domicile, tmp_path: Path
+) -> None:
+    lines = rows(tmp_path / "train.jsonl", 300, "train", 3).read_text().splitlines()
+    alike = [{**json.loads(line), "y_weak": 0.6, "y_strong": 0.9} for line in lines]
+    file = tmp_path / "alike.jsonl"
+    for content, said in (
+        ("\n".join(map(json.dumps, alike)), "same outcome in all 300 rows of `small:large`"),
+        ("", "the files hold no rows"),
+    ):
+        file.write_text(content)
+        ran = domicile("classifier", "train", file, "--output", tmp_path / "new.bin")
+        assert ran.code == 1
+        assert said in ran.err
+        assert not (tmp_path / "new.bin").exists()
 
 
 def test_own_labels_calibrate(domicile: Domicile, tmp_path: Path, trained: Path) -> None:
