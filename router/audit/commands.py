@@ -86,11 +86,14 @@ def run_verify(
     receipts: Sequence[Path] = (),
 ) -> VerifyResult:
     """Verify `folder` against checkpoint or receipt files. Raises UsageError."""
-    logs_in(folder)
     anchors = [read_anchor(path) for path in against]
     anchors += [anchor for path in receipts for anchor in read_receipts(path)]
     keys = [key if isinstance(key, PublicKey) else read_key(key) for key in public_keys]
-    verdict = verify(folder, against=anchors, public_keys=keys)
+    try:
+        logs_in(folder)
+        verdict = verify(folder, against=anchors, public_keys=keys)
+    except OSError as error:
+        raise UsageError(f"can't read `{error.filename or folder}`: {error.strerror}") from error
     return VerifyResult(verdict, OK if verdict.ok else FINDINGS)
 
 

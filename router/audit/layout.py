@@ -19,6 +19,8 @@ from typing import Final
 
 _SEGMENT: Final = re.compile(r"([0-9]{20})\.(jsonl|leaves)")
 DIGEST: Final = re.compile(r"[0-9a-f]{64}")
+ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
+"""A log's id, which names its folder."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,11 +119,12 @@ class Folder:
         return LogFolder(self.path / log_id)
 
     def log_ids(self) -> list[str]:
-        """Ids of the logs present, in order."""
+        """Ids of the logs present, in order. Raises PermissionError where it can't be seen whether
+        a folder is a log: `glob` would pass it over, and with it all that it holds."""
         if not self.path.is_dir():
             return []
-        found = [*self.path.glob("*/segments"), *self.path.glob("*/checkpoints.jsonl")]
-        return sorted({path.parent.name for path in found})
+        named = [path for path in self.path.iterdir() if ID.fullmatch(path.name)]
+        return sorted(path.name for path in named if _is_log(path))
 
     @property
     def logs(self) -> list[LogFolder]:
@@ -136,6 +139,18 @@ class Folder:
     def snapshot(self, digest: str) -> Path:
         """Where a snapshot is kept."""
         return self.path / "snapshots" / f"{digest}.json"
+
+
+def _is_log(path: Path) -> bool:
+    return _is_there(path / "segments") or _is_there(path / "checkpoints.jsonl")
+
+
+def _is_there(path: Path) -> bool:
+    try:
+        path.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    return True
 
 
 def complete_lines(data: bytes) -> tuple[list[bytes], int]:

@@ -22,9 +22,8 @@ SHOWN = 50
 def stored_leaves(folder: LogFolder, found: Scan) -> bytes:
     """Leaf hashes as stored, with those of the lines where a sidecar is missing."""
     counts = {part.segment.first: part for part in found.parts}
-    firsts = sorted(
-        {int(path.stem) for path in (folder.path / "segments").glob("*.leaves")} | counts.keys()
-    )
+    hashed = {segment.first for segment in folder.hashed() if segment.leaves.exists()}
+    firsts = sorted(hashed | counts.keys())
     parts: list[bytes] = []
     for first, following in zip_longest(firsts, firsts[1:]):
         sidecar = folder.segment(first).leaves

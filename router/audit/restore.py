@@ -18,14 +18,11 @@ from router.audit.anchors.objects import ObjectStore
 from router.audit.disk import Disk, LocalDisk
 from router.audit.entry import canonical
 from router.audit.errors import AuditError
-from router.audit.layout import Folder, complete_lines
+from router.audit.layout import ID, Folder, complete_lines
 from router.audit.sealing import IMMUTABLE, uncompressed
 from router.audit.tree import leaf_hash
 
-# A log's id names a folder: one that leads out of the new one is none.
-_KEY: Final = re.compile(
-    r"(?P<log>[A-Za-z0-9][A-Za-z0-9._-]{0,127})/(?P<first>[0-9]{20})/(?P<name>.+)"
-)
+_KEY: Final = re.compile(rf"(?P<log>{ID.pattern})/(?P<first>[0-9]{{20}})/(?P<name>.+)")
 _SNAPSHOT: Final = re.compile(r"snapshots/([0-9a-f]{64})\.json\.zst")
 _SEGMENT: Final = "segment.jsonl.zst"
 

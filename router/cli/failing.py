@@ -28,5 +28,11 @@ def failing(command: Callable[P, T]) -> Callable[P, T]:
         except (ConfigError, DocumentErrors, PlaceError, AuditError) as error:
             click.echo(f"error: {error}", err=True)
             sys.exit(1)
+        except BrokenPipeError:
+            raise  # click ends quietly when nobody reads on
+        except OSError as error:
+            told = f"`{error.filename}`: {error.strerror}" if error.filename else str(error)
+            click.echo(f"error: {told}", err=True)
+            sys.exit(1)
 
     return wrapped

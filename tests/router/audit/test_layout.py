@@ -1,4 +1,8 @@
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
@@ -34,3 +38,32 @@ def test_logs_are_the_folders_that_have_one(tmp_path: Path) -> None:
     (tmp_path / "eu-1" / "checkpoints.jsonl").write_bytes(b"")
     (tmp_path / "snapshots").mkdir()
     assert Folder(tmp_path).log_ids() == ["eu-1", "eu-2"]
+
+
+@contextmanager
+def another_user() -> Iterator[None]:
+    """As a user who may not read everything."""
+    if os.geteuid():
+        yield
+        return
+    os.seteuid(65534)
+    try:
+        yield
+    finally:
+        os.seteuid(0)
+
+
+def test_a_log_that_may_not_be_read_is_not_passed_over() -> None:
+    """Else questions and exports would leave it out, and say nothing."""
+    with TemporaryDirectory() as name:
+        root = Path(name)
+        (root / "eu-1" / "segments").mkdir(parents=True)
+        (root / "eu-2" / "segments").mkdir(parents=True)
+        (root / "lost+found").mkdir(mode=0o000)  # no log's id: of a file system mounted here
+        root.chmod(0o755)
+        with another_user():
+            assert Folder(root).log_ids() == ["eu-1", "eu-2"]
+        (root / "eu-2").chmod(0o000)
+        with another_user(), pytest.raises(PermissionError, match="eu-2"):
+            Folder(root).log_ids()
+        (root / "eu-2").chmod(0o755)

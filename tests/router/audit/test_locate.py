@@ -61,6 +61,7 @@ def test_a_missing_sidecar_is_filled_from_the_lines(tmp_path: Path) -> None:
     later = LogFolder(tmp_path).segment(2)
     later.leaves.parent.mkdir()
     later.leaves.write_bytes(C + D[:5])
+    (later.leaves.parent / "copy of 2.leaves").write_bytes(X)  # whoever can damage can add files
     assert stored_leaves(LogFolder(tmp_path), scan) == A + B + C
 
 

@@ -81,6 +81,17 @@ def test_what_cant_be_read_is_a_usage_error(
     assert extra[1] in ran.err
 
 
+def test_a_file_that_is_none_is_no_finding_but_can_not_be_read(
+    domicile: Domicile, filled: LogBox
+) -> None:
+    checkpoint = filled.folder / "eu-1" / "checkpoint"
+    checkpoint.unlink()
+    checkpoint.mkdir()
+    ran = domicile("audit", "verify", filled.folder)
+    assert ran.code == 2
+    assert f"can't read `{checkpoint}`: Is a directory" in ran.err
+
+
 def test_show_filters_and_streams_json_lines(domicile: Domicile, filled: LogBox) -> None:
     ran = domicile("audit", "show", filled.folder, "--kind", "decision", "--json")
     rows = [json.loads(line) for line in ran.out.splitlines()]

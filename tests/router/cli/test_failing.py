@@ -22,6 +22,35 @@ def test_one_line_and_exit_code_one(
     assert capsys.readouterr().err == "error: what is wrong\n"
 
 
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (PermissionError(13, "Permission denied", "logs/eu-1"), "`logs/eu-1`: Permission denied"),
+        (OSError(28, "No space left on device"), "[Errno 28] No space left on device"),
+    ],
+)
+def test_what_the_system_refuses_is_one_line(
+    error: OSError, told: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    @failing
+    def refused() -> None:
+        raise error
+
+    with pytest.raises(SystemExit) as end:
+        refused()
+    assert end.value.code == 1
+    assert capsys.readouterr().err == f"error: {told}\n"
+
+
+def test_who_reads_no_further_is_clicks_to_tell() -> None:
+    @failing
+    def broken() -> None:
+        raise BrokenPipeError
+
+    with pytest.raises(BrokenPipeError):
+        broken()
+
+
 def test_other_errors_pass() -> None:
     @failing
     def broken() -> None:
