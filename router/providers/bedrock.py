@@ -20,6 +20,7 @@ from router.providers.bodies import anew, refuse_duplicates
 from router.providers.converse import Converse, Translated, Untranslatable
 from router.providers.converse_answer import EventAnswer, WholeAnswer, not_a_stream
 from router.providers.converse_ask import Wanted, lost, refused, unsupported, wanted
+from router.providers.converse_schemas import restore
 from router.providers.failures import bad_answer, call_id
 from router.transport.messages import Headers, Origin, OutboundRequest, header
 
@@ -152,6 +153,7 @@ class Bedrock:
             made = self._converse.request(model, asked.messages, asked.parameters)
         except Untranslatable:
             raise self._culprit(model, asked) from None
+        restore(asked.parameters.get("tools"), made.body)
         if (refusal := lost(asked, made)) is not None:
             raise refusal
         if asked.extra:

@@ -42,6 +42,7 @@ _STATUS: Mapping[str, int] = {
 }
 EXCEPTIONS = frozenset(_STATUS)
 """Every exception's name that is kept; anything else is dropped."""
+_DID_NOTHING = frozenset({429, 503, 529})
 _BY_NAME = {name.lower(): name for name in _STATUS}
 _KINDS: Mapping[str, Kind] = {
     "ServiceQuotaExceededException": Kind.LOAD,
@@ -51,10 +52,12 @@ _KINDS: Mapping[str, Kind] = {
 _NEEDS_PROFILE = re.compile(r"on-demand throughput is ?n.t supported", re.IGNORECASE)
 _NO_MODEL = re.compile(
     r"model identifier is invalid|end of its life|model .{0,80}(?:not found|not supported in)|"
-    r"could not be found|access to the model|invalid model identifier",
+    r"could not be found|access to (?:the|this|anthropic) model|invalid model identifier|"
+    r"^operation not allowed|account is not authorized",
     re.IGNORECASE,
 )
 _FILTERED = re.compile(r"content filter|blocked by|violates .{0,40}polic", re.IGNORECASE)
+_FULL = re.compile(r"too many (?:connections|requests)|please wait", re.IGNORECASE)
 NEEDS_PROFILE = (
     "this model can't be called by its plain id; the operator has to give the endpoint an "
     "inference profile of it whose destinations the policy allows"
@@ -68,7 +71,11 @@ def _known(name: str) -> str:
 
 
 def _failure(status: int, code: str, message: str) -> Failure:
-    kind = _KINDS.get(code, by_status(status))
+    """The name is surer than a 400, which some of AWS's services give to all exceptions."""
+    meant = _STATUS.get(code, status) if status == 400 else status
+    kind = _KINDS.get(code, by_status(meant))
+    if status == 503 and _FULL.search(message):
+        kind = Kind.LOAD
     made = Failure(kind, meaning(kind), status, code)
     if kind is not Kind.CLIENT:
         return made
@@ -96,4 +103,8 @@ def bedrock_error(name: str, payload: bytes) -> Failure:
     """The failure that an exception or error frame in an event stream means."""
     answer = parsed(payload)
     code = _known(name)
-    return _failure(_STATUS.get(code, 500), code, text_in(answer, "message", "Message"))
+    status = _STATUS.get(code, 500)
+    before = answer.get("originalStatusCode")  # of a model's server, behind Bedrock's
+    if isinstance(before, int) and before in _DID_NOTHING:
+        status = before
+    return _failure(status, code, text_in(answer, "message", "Message"))

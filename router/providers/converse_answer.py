@@ -19,6 +19,9 @@ from router.providers.failures import bad_answer
 from router.usage import Usage, read_bedrock
 
 Object = Mapping[str, object]
+_UNTOLD: Object = {"inputTokens": 0, "outputTokens": 0, "totalTokens": 0}
+# Reasons to stop that are none of the model's: what came is not what it was to say.
+_BROKEN = frozenset({"malformed_model_output", "malformed_tool_use"})
 
 
 def openai_usage(usage: Usage) -> dict[str, object]:
@@ -62,6 +65,8 @@ class WholeAnswer:
         body = b"".join(self._parts)
         answer = _parsed(body)
         try:
+            if answer is not None and not isinstance(answer.get("usage"), Mapping):
+                body = orjson.dumps({**answer, "usage": _UNTOLD})  # the translation relies on it
             made = self._converse.answer(body, self._json_tool)
             return orjson.dumps(self._answer(answer or {}, made))
         except (Untranslatable, KeyError, IndexError, TypeError):
@@ -84,13 +89,19 @@ class WholeAnswer:
                     "index": 0,
                     "message": _message(choice["message"]),
                     "logprobs": None,
-                    "finish_reason": choice["finish_reason"],
+                    "finish_reason": _reason(answer) or choice["finish_reason"],
                 }
             ],
         }
         if self.usage is not None:
             whole["usage"] = openai_usage(self.usage)
         return whole
+
+
+def _reason(answer: Object) -> str | None:
+    """The reason to stop of an answer or event that was given up; it has no name in OpenAI's."""
+    said = answer.get("stopReason")
+    return "error" if isinstance(said, str) and said in _BROKEN else None
 
 
 def _message(made: Object) -> dict[str, object]:
@@ -185,7 +196,7 @@ class EventAnswer:
             self._stopped = True
             if self._json_tool and reason == "tool_calls" and not self._calls:
                 reason = "stop"
-            return self._chunk({}, reason)
+            return self._chunk({}, _reason(event) or reason)
         block = event.get("contentBlockIndex")
         delta = self._delta(made, block) if event.keys() & {"start", "delta"} else self._stop(block)
         return self._chunk(delta) if delta else b""

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from router.errors import RequestError
 from router.providers.converse import JSON_TOOL, Translated
 from router.providers.converse_messages import messages_of
+from router.providers.converse_schemas import unkept
 
 _HANDLED = frozenset(
     {
@@ -297,6 +298,10 @@ def _lost_tools(asked: Wanted, made: Translated) -> RequestError | None:
             return refused(
                 f"tools.{index}.function.strict", "can't be kept by this model; leave it out"
             )
+        schema = _part(_part(tool, "function"), "parameters")
+        if (found := unkept(schema, _part(_part(spec, "inputSchema"), "json"))) is not None:
+            place, why = found
+            return refused(f"tools.{index}.function.parameters{place}", why)
     return None
 
 

@@ -30,6 +30,10 @@ def over_http(status: int, code: str, message: str = "") -> Kind:
         (500, "InternalServerException", Kind.ILL),
         (503, "ServiceUnavailableException", Kind.ILL),
         (400, "ValidationException", Kind.CLIENT),
+        # Some of AWS's services give 400 to all exceptions.
+        (400, "ThrottlingException", Kind.LOAD),
+        (400, "ExpiredTokenException", Kind.AUTH),
+        (400, "ServiceUnavailable", Kind.ILL),
         (502, "", Kind.ILL),
         (522, "", Kind.ILL),
         (529, "", Kind.LOAD),
@@ -73,6 +77,9 @@ def test_a_plain_id_that_needs_a_profile() -> None:
         ("prompt is too long: 210000 tokens > 200000 maximum", Kind.CONTEXT_LENGTH),
         ("The provided model identifier is invalid.", Kind.MISSING),
         ("This model version has reached the end of its life.", Kind.MISSING),
+        ("Operation not allowed", Kind.MISSING),
+        ("Your account is not authorized to invoke this API operation.", Kind.MISSING),
+        ("Access to this model is not available for channel program accounts.", Kind.MISSING),
         ("Your request was blocked by our content filters", Kind.REFUSED),
         ("Malformed input request: #: extraneous key", Kind.CLIENT),
     ],
@@ -96,6 +103,25 @@ def test_frames(name: str, kind: Kind) -> None:
     failure = bedrock_error(name, b'{"message":"m"}')
     assert failure.kind is kind
     assert failure.provider_code.lower() == (name.lower() if name != "somethingNew" else "")
+
+
+def test_a_service_that_is_full_is_not_ill() -> None:
+    message = "Too many connections, please wait before trying again."
+    assert over_http(503, "ServiceUnavailableException", message) is Kind.LOAD
+    body = json.dumps({"message": message}).encode()
+    assert bedrock_error("serviceUnavailableException", body).kind is Kind.LOAD
+
+
+@pytest.mark.parametrize(
+    ("status", "kind", "told"),
+    [(429, Kind.LOAD, 429), (529, Kind.LOAD, 529), (503, Kind.ILL, 503), (500, Kind.ILL, 424),
+     (400, Kind.ILL, 424), (None, Kind.ILL, 424), ("429", Kind.ILL, 424)],
+)  # fmt: skip
+def test_a_models_own_status_says_whether_it_ran(status: object, kind: Kind, told: int) -> None:
+    """`originalStatusCode` of a model's server behind Bedrock's: a limit did no work."""
+    body = json.dumps({"message": "m", "originalStatusCode": status}).encode()
+    failure = bedrock_error("modelStreamErrorException", body)
+    assert (failure.kind, failure.status) == (kind, told)
 
 
 def test_every_exception_of_converse_is_known() -> None:

@@ -297,6 +297,23 @@ def test_a_whole_answer(
     assert (decoder.usage, decoder.failure) == (Usage(3, 2), None)
 
 
+@pytest.mark.parametrize("told", [None, {"usage": None}])
+def test_a_whole_answer_without_usage_is_one(
+    converse: Converse,
+    ask: Callable[..., Ask],
+    through: Callable[..., bytes],
+    told: dict[str, Any] | None,
+) -> None:
+    """It is paid for, and nothing in it is missing."""
+    body = orjson.loads(whole([{"text": "hello"}]))
+    del body["usage"]
+    decoder = WholeAnswer(ask(), converse, False)
+    made = orjson.loads(through(decoder, orjson.dumps({**body, **(told or {})})))
+    assert made["choices"][0]["message"]["content"] == "hello"
+    assert "usage" not in made
+    assert (decoder.usage, decoder.failure) == (None, None)
+
+
 def test_tool_calls_of_a_whole_answer(
     converse: Converse, ask: Callable[..., Ask], through: Callable[..., bytes]
 ) -> None:
@@ -316,6 +333,7 @@ def test_tool_calls_of_a_whole_answer(
     [
         ("max_tokens", "length"), ("stop_sequence", "stop"), ("content_filtered", "content_filter"),
         ("guardrail_intervened", "content_filter"), ("model_context_window_exceeded", "length"),
+        ("malformed_model_output", "error"), ("malformed_tool_use", "error"),
     ],
 )  # fmt: skip
 def test_reasons_to_stop(

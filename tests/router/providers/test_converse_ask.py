@@ -135,8 +135,9 @@ def judged(
     return None if error is None else (error.param or error.code)
 
 
-SPEC = {"toolSpec": {"name": "f"}}
+SPEC = {"toolSpec": {"name": "f", "inputSchema": {"json": {"type": "object"}}}}
 JSON_SPEC = {"toolSpec": {"name": JSON_TOOL}}
+EITHER = {"type": "function", "function": {"name": "f", "parameters": {"anyOf": [{}]}}}
 STRICT = {"type": "function", "function": {"name": "f", "strict": True}}
 
 
@@ -158,6 +159,8 @@ STRICT = {"type": "function", "function": {"name": "f", "strict": True}}
         ({"tools": [TOOL]}, {"toolConfig": {"tools": [SPEC, SPEC]}}, "tools"),
         ({"tools": [TOOL]}, {"toolConfig": {"tools": [{"toolSpec": {"name": "g"}}]}}, "tools"),
         ({"tools": [STRICT]}, {"toolConfig": {"tools": [SPEC]}}, "tools.0.function.strict"),
+        ({"tools": [EITHER]}, {"toolConfig": {"tools": [SPEC]}},
+         "tools.0.function.parameters.anyOf"),
         ({"tools": [TOOL], "tool_choice": "required"},
          {"toolConfig": {"tools": [SPEC], "toolChoice": {"any": {}}}}, None),
         ({"tools": [TOOL], "tool_choice": "required"},
