@@ -213,7 +213,7 @@ def _look_for_error(body: bytes) -> None:
     except orjson.JSONDecodeError:
         return
     if isinstance(document, dict) and document.get("error") is not None:
-        raise StreamFailed(StreamError.read(document["error"]))
+        raise StreamFailed(StreamError.read(document["error"], document))
 
 
 async def _hold(

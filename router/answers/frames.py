@@ -5,41 +5,45 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
-from typing import NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 
 _KIND = re.compile(r"[^A-Za-z0-9_.-]+")
 
-_STATUS_OF_KIND: Mapping[str, int] = MappingProxyType(
-    {
-        "rate_limit_error": 429,
-        "rate_limit_exceeded": 429,
-        "insufficient_quota": 429,
-        "throttlingexception": 429,
-        "too_many_requests": 429,
-        "toomanyrequestserror": 429,
-        "servicequotaexceededexception": 429,
-        "overloaded_error": 529,
-        "overloaded": 529,
-        "serviceunavailableexception": 503,
-        "service_unavailable": 503,
-        "serviceunavailableerror": 503,
-        "modelnotreadyexception": 503,
-        "modeltimeoutexception": 504,
-        "timeout_error": 504,
-        "invalid_request_error": 400,
-        "badrequesterror": 400,
-        "bad_request_error": 400,
-        "validationexception": 400,
-        "context_length_exceeded": 400,
-        "authentication_error": 401,
-        "permission_error": 403,
-        "accessdeniedexception": 403,
-        "not_found_error": 404,
-        "notfounderror": 404,
-        "resourcenotfoundexception": 404,
-        "request_too_large": 413,
-    }
+# What vendors call an error, without its case and punctuation, and the status it amounts to: the
+# first that is found in the name.
+_STATUS_OF_NAME: tuple[tuple[re.Pattern[str], int], ...] = tuple(
+    (re.compile(names), status)
+    for names, status in (
+        (
+            r"ratelimit|toomanyrequest|throttl|resourceexhausted|quota|capacity|concurrencylimit",
+            429,
+        ),
+        (r"overload", 529),
+        (r"timeout|deadlineexceeded", 504),
+        (r"serviceunavailable|modelnotready|^unavailable$", 503),
+        (r"invalidrequest|badrequest|invalidargument|validation|contextlength|unprocessable", 400),
+        (r"authentication|unauthenticated|unauthorized", 401),
+        (r"permission|accessdenied|forbidden", 403),
+        (r"notfound", 404),
+        (r"requesttoolarge", 413),
+    )
+)
+_NOT_LETTERS = re.compile(r"[^a-z]+")
+# Where an error may tell its status, in this order.
+_NAMED: Final = (
+    "type", "code", "status", "status_code", "statusCode", "http_status", "http_code", "error_code",
+)  # fmt: skip
+_WORDED: Final = ("message", "msg", "error_msg", "status_msg")
+# Words of an error that tells nothing else. Only where they begin it: later ones may be a prompt's.
+_SAID = re.compile(
+    r"(?:(?:error|status|code|http|api|upstream|request|response|streaming|failed|with|from)\W*)*"
+    r"\b([45]\d\d)\b",
+    re.IGNORECASE,
+)
+_BUSY = re.compile(
+    r"(?:[\w'.-]+[ :,]+){0,4}(?:rate.?limit|too many requests|overloaded|at capacity|busy|"
+    r"please wait)",
+    re.IGNORECASE,
 )
 
 
@@ -62,32 +66,43 @@ class StreamError:
     param: str = ""
 
     @classmethod
-    def read(cls, value: object) -> StreamError:
-        """From the `error` member of an answer, whatever it holds."""
-        if not isinstance(value, Mapping):
-            return cls(500, "error", str(value)[:2000])
-        names = [value.get(key) for key in ("type", "code", "status")]
-        words = [name for name in names if isinstance(name, str) and name]
+    def read(cls, value: object, beside: Mapping[str, object] | None = None) -> StreamError:
+        """From the `error` member of an answer, whatever it holds, and what stands `beside` it."""
+        error = value if isinstance(value, Mapping) else {"message": str(value)}
+        names = [one.get(key) for one in (error, beside or {}) for key in _NAMED]
+        words = [name for name in names[: len(_NAMED)] if isinstance(name, str) and name]
         kind = _KIND.sub("_", words[0])[:64] if words else "error"
-        message = str(value.get("message", ""))[:2000]
-        more = [_word(value.get(key)) for key in ("code", "param")]
-        return cls(_status(names), kind, message, *more)
+        said = [error.get(key) for key in _WORDED]
+        message = next((str(one) for one in said if one), "")[:2000]
+        more = [_word(error.get(key)) for key in ("code", "param")]
+        return cls(_status(names) or _said(message, told=bool(words)), kind, message, *more)
 
 
 def _word(value: object) -> str:
     return value[:64] if isinstance(value, str) else ""
 
 
-def _status(names: list[object]) -> int:
+def _status(names: list[object]) -> int | None:
+    """The first number that is a status of failure, else what the first known name means."""
     for name in names:
         if isinstance(name, str) and name.isdecimal() and len(name) == 3:
             name = int(name)
-        if isinstance(name, int) and 400 <= name <= 599:
-            return name
+        if isinstance(name, int | float) and 400 <= name <= 599:
+            return int(name)
     for name in names:
-        if isinstance(name, str) and name.lower() in _STATUS_OF_KIND:
-            return _STATUS_OF_KIND[name.lower()]
-    return 500
+        if isinstance(name, str):
+            bare = _NOT_LETTERS.sub("", name.lower())
+            for known, status in _STATUS_OF_NAME:
+                if known.search(bare):
+                    return status
+    return None
+
+
+def _said(message: str, *, told: bool) -> int:
+    """The status of an error that tells none; `told`: it has a name, though nobody knows it."""
+    if (number := _SAID.match(message)) is not None:
+        return int(number[1])
+    return 429 if not told and _BUSY.match(message) else 500
 
 
 class Frame(NamedTuple):

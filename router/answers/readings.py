@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import orjson
 
+from router.answers.calls import StreamedCalls
 from router.answers.frames import Frame, StreamError
 from router.answers.mould import Mould
 from router.answers.numbers import parsed
@@ -35,8 +36,11 @@ _CONTENT = Reading(content=True)
 _CHOICES = 128
 # Reasons to stop of engines, and of the vendors behind them, that mean: not by the model.
 _BROKEN = frozenset(
-    ("error", "abort", "cancelled", "network_error", "insufficient_system_resource")
+    ("error", "abort", "aborted", "cancelled", "canceled", "failed", "error_finish",
+     "network_error", "insufficient_system_resource", "malformed_function_call")
 )  # fmt: skip
+_WORDS = ("message", "msg", "error_msg")
+_CODES = ("code", "type", "status_code", "statusCode", "error_code")
 _RESPONSE_ENDS = frozenset(("response.completed", "response.incomplete", "response.failed"))
 
 
@@ -50,10 +54,10 @@ def _usage(document: Object) -> Object | None:
 def read_chat(document: Object) -> Reading:
     """Chat completions and completions, chunks and whole answers."""
     if document.get("error"):  # some servers write an empty one beside a good answer
-        return Reading(error=StreamError.read(document["error"]))
+        return Reading(error=StreamError.read(document["error"], document))
     choices = document.get("choices")
-    if choices is None and _complains(document):
-        return Reading(error=StreamError.read(document))
+    if not choices and (complaint := _complaint(document)) is not None:
+        return Reading(error=StreamError.read(complaint, document))
     content, finish = False, 0
     for choice in choices if isinstance(choices, list) else ():
         if not isinstance(choice, dict):
@@ -63,22 +67,37 @@ def read_chat(document: Object) -> Reading:
         reason = choice.get("finish_reason")
         if isinstance(reason, dict):  # SGLang's native shape
             reason = reason.get("type")
-        if isinstance(reason, str) and reason in _BROKEN:
-            return Reading(error=StreamError(500, reason, "the engine gave this answer up"))
         if reason:
+            if (broken := _given_up(reason, choice.get("native_finish_reason"))) is not None:
+                error = StreamError(500, broken, "the engine gave this answer up")
+                return Reading(error=error)
             finish |= _bit(choice)
         content = content or _chat_content(choice)
     return Reading(content, finish, usage=_usage(document))
 
 
-def _complains(document: Object) -> bool:
-    """Whether what holds no answer is an error without the name of one."""
-    if document.get("object") == "error":
-        return True
-    if isinstance(document.get("detail"), str):
-        return True
-    words = document.get("message")
-    return isinstance(words, str) and ("code" in document or "type" in document)
+def _given_up(*reasons: object) -> str | None:
+    """The reason to stop that is none of the model's, of an engine or an aggregator's own."""
+    for one in reasons:
+        if isinstance(one, str) and one.lower() in _BROKEN:
+            return one
+    return None
+
+
+def _complaint(document: Object) -> Object | None:
+    """What holds no answer, if it is an error without the name of one."""
+    if document.get("object") == "error" or isinstance(document.get("detail"), str):
+        return document
+    outcome = document.get("base_resp")
+    if isinstance(outcome, dict) and outcome.get("status_code"):
+        return outcome
+    listed = document.get("errors")
+    if isinstance(listed, list) and listed and isinstance(listed[0], dict):
+        return listed[0]
+    if not any([isinstance(document.get(key), str) for key in _WORDS]):
+        return None
+    failed = document.get("success") is False or type(document.get("status")) is int
+    return document if failed or any([key in document for key in _CODES]) else None
 
 
 def _bit(choice: Object) -> int:
@@ -232,6 +251,8 @@ class SseDecoder:
         self.malformed = 0
         self._reader = reader
         self._model = model
+        # What is made here of another surface's events is right.
+        self._calls = None if model is None else StreamedCalls()
         self._drops = drops_usage
         self._scanner = Scanner(limit)
         self._begun = self._scanner.begun
@@ -284,6 +305,8 @@ class SseDecoder:
         if not isinstance(document, dict):
             return None
         raw = event.raw if data is event.data else _written(event, data)
+        if self._calls is not None and b'"tool_calls"' in data and self._calls.mend(document):
+            raw = _written(event, _anew(document))
         if self._model is not None:
             spliced = self._model.splice(raw, document)
             raw = _rewritten(event, self._model, document) if spliced is None else spliced

@@ -16,6 +16,7 @@ import orjson
 
 from router.answers.frames import StreamError
 from router.providers.base import Failure, Kind
+from router.providers.waits import retry_in
 from router.transport.messages import Headers, header
 
 # Every provider stands behind the same networks: 520-527 and 530 are a CDN's, 529 is overload.
@@ -54,7 +55,8 @@ OPENAI_CODES = frozenset(
         "BadRequestError", "NotFoundError", "InternalServerError", "ServiceUnavailableError",
         "UnprocessableEntityError", "RateLimitError", "AuthenticationError", "billing_not_active",
         "insufficient_balance", "exceeded_current_quota_error", "model_decommissioned",
-        "exceed_context_size_error",
+        "exceed_context_size_error", "tokens_limit_reached", "prompt_too_long",
+        "context_window_exceeded",
     }
 )  # fmt: skip
 OPENAI_PARAMETERS = frozenset(
@@ -72,7 +74,9 @@ _CONTEXT = re.compile(
     r"maximum context length|context[ _-]?(?:length|window|size|limit)|input is too long|"
     r"prompt is too long|max(?:imum)? (?:input )?(?:prompt|sequence) length|too many input tokens|"
     r"exceeds? (?:the (?:model'?s? )?)?max|max_new_tokens` must be <=|model token limit|"
-    r"range of input length|reduce the length of the|token count of \d+ exceeds",
+    r"range of input length|reduce the length of the|token count of \d+ exceeds|"
+    r"length of all messages|too many tokens:|supported sequence length|max size: \d+ tokens|"
+    r"input tokens? exceed",
     re.IGNORECASE,
 )
 _LIMIT = re.compile(r"maximum context length is (\d{1,9}) tokens", re.IGNORECASE)
@@ -101,11 +105,20 @@ _ABSENT = re.compile(
     re.IGNORECASE,
 )
 # And the other way round: the request's, under a status that blames the endpoint.
-_TOO_LONG = frozenset({"context_length_exceeded", "exceed_context_size_error"})
+_TOO_LONG = frozenset(
+    {
+        "context_length_exceeded", "exceed_context_size_error", "tokens_limit_reached",
+        "prompt_too_long", "context_window_exceeded",
+    }
+)  # fmt: skip
 _MISTAKES = frozenset({"BadRequestError", "UnprocessableEntityError"}) | _TOO_LONG
 _TOO_MANY = frozenset({"rate_limit_exceeded", "tokens"})
 # A 503 of a server that is well and full, as engines and routers before them say it.
-_FULL = re.compile(r"overloaded|queue is full|\bbusy\b|at capacity|pending requests", re.IGNORECASE)
+_FULL = re.compile(
+    r"overloaded|queue is full|\bbusy\b|at capacity|pending requests|too many (?:requests|connect)|"
+    r"rate limit|please wait",
+    re.IGNORECASE,
+)
 _REFUSAL = frozenset({"content_filter", "content_policy_violation"})
 
 _MEANINGS: Mapping[Kind, str] = {
@@ -229,9 +242,9 @@ def openai_failure(status: int, headers: Headers, body: bytes, now: float) -> Fa
     """The failure in an OpenAI-compatible server's answer of any status."""
     answer = parsed(body)
     error = answer.get("error")
-    return openai_error(
-        status, error if isinstance(error, Mapping) else answer, retry_after(headers, now)
-    )
+    error = error if isinstance(error, Mapping) else answer
+    wait = retry_after(headers, now)
+    return openai_error(status, error, retry_in(error, RETRY_CEILING) if wait is None else wait)
 
 
 def openai_error(status: int, error: Mapping[str, object], wait: float | None) -> Failure:
@@ -289,7 +302,7 @@ def error_in_answer(told: StreamError) -> Failure:
     untold = told.status == 500 and told.kind == "error"
     status = 400 if untold and too_long(told.message) else told.status
     said = {"type": told.kind, "code": told.code, "message": told.message, "param": told.param}
-    return openai_error(status, said, None)
+    return openai_error(status, said, retry_in(said, RETRY_CEILING))
 
 
 def bad_answer(status: int, why: str) -> Failure:

@@ -9,6 +9,7 @@ import re
 
 import orjson
 
+from router.answers.calls import with_texts
 from router.answers.numbers import parsed
 from router.providers.base import Failure
 from router.providers.failures import bad_answer
@@ -84,6 +85,8 @@ class JsonDecoder:
             self.failure = bad_answer(200, "it is not a JSON object")
             return b""
         try:
+            if b'"tool_calls"' in body and with_texts(answer):
+                body = orjson.dumps(answer)
             written = renamed_json(body, self._model)
         except orjson.JSONEncodeError:
             self.failure = bad_answer(200, "it is nested too deeply")

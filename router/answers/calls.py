@@ -1,0 +1,105 @@
+"""Tool calls in answers of servers that speak OpenAI's API almost.
+
+Clients put the pieces of a call together by its number, which must count from 0, and parse its
+arguments out of a text. Some servers leave the number out, give all calls the same one or begin
+elsewhere, and some write arguments as an object. What is right already stays as it came.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import orjson
+
+Object = Mapping[str, object]
+
+
+def with_texts(answer: dict[str, object]) -> bool:
+    """Make the arguments of a whole answer's calls texts, in place; whether any were none."""
+    changed = False
+    choices = answer.get("choices")
+    for choice in choices if isinstance(choices, list) else ():
+        message = choice.get("message") if isinstance(choice, dict) else None
+        calls = message.get("tool_calls") if isinstance(message, dict) else None
+        for call in calls if isinstance(calls, list) else ():
+            function = call.get("function") if isinstance(call, dict) else None
+            if isinstance(function, dict) and isinstance(function.get("arguments"), dict):
+                function["arguments"] = _text(function["arguments"])
+                changed = True
+    return changed
+
+
+class StreamedCalls:
+    """The calls of one stream, as far as they came; choices count each by themselves."""
+
+    __slots__ = ("_choices",)
+
+    def __init__(self) -> None:
+        self._choices: dict[object, _Numbers] = {}
+
+    def mend(self, document: dict[str, object]) -> bool:
+        """Number an event's calls, in place; whether that changed anything."""
+        changed = False
+        choices = document.get("choices")
+        for choice in choices if isinstance(choices, list) else ():
+            delta = choice.get("delta") if isinstance(choice, dict) else None
+            calls = delta.get("tool_calls") if isinstance(delta, dict) else None
+            if isinstance(calls, list) and all(isinstance(call, dict) for call in calls):
+                at = choice.get("index")
+                known = self._choices.setdefault(at if type(at) is int else 0, _Numbers())
+                for place, call in enumerate(calls):
+                    changed = known.mend(call, place if len(calls) > 1 else None) or changed
+        return changed
+
+
+class _Numbers:
+    """Which number each call of one choice has: by its id, else by the number it came with, else
+    by its place in an event of several; what has none of these goes on with the last one."""
+
+    __slots__ = ("_by_id", "_by_index", "_ids", "_last")
+
+    def __init__(self) -> None:
+        self._by_id: dict[str, int] = {}
+        self._by_index: dict[int, int] = {}
+        self._ids: list[str | None] = []
+        self._last = 0
+
+    def mend(self, call: dict[str, object], place: int | None) -> bool:
+        """Give one piece of a call its number; whether it had another."""
+        function = call.get("function")
+        changed = False
+        if isinstance(function, dict) and isinstance(function.get("arguments"), dict):
+            function["arguments"] = _text(function["arguments"])
+            changed = True
+        named = isinstance(function, dict) and bool(function.get("name"))
+        number = self._number(call.get("id"), call.get("index"), place, named=named)
+        if type(call.get("index")) is not int or call["index"] != number:
+            call["index"] = number
+            changed = True
+        return changed
+
+    def _number(self, given: object, index: object, place: int | None, *, named: bool) -> int:
+        name = given if isinstance(given, str) and given else None
+        told = index if type(index) is int and index >= 0 else None
+        number = self._by_id.get(name) if name is not None else None
+        if number is None and told is not None:
+            number = self._by_index.get(told)
+            # Some write an id of its own into every piece; only a name begins another call.
+            if number is not None and named and name and self._ids[number] not in (None, name):
+                number = None
+        elif number is None and name is None and not named and self._ids:
+            number = place if place is not None and place < len(self._ids) else self._last
+        if number is None:
+            number = len(self._ids)
+            self._ids.append(name)
+        if told is not None:
+            self._by_index[told] = number
+        self._ids[number] = self._ids[number] or name
+        if name is not None and (named or self._ids[number] == name):
+            self._by_id[name] = number
+        self._last = number
+        return number
+
+
+def _text(arguments: object) -> str:
+    return orjson.dumps(arguments).decode()

@@ -1,0 +1,65 @@
+"""When to come back, where no header of an error says it but its members or words do."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+
+# `try again in 6m0s`, `retry after 59 seconds`.
+_AGAIN = re.compile(r"\b(?:try|retry|wait)\w*\b[^.\d]{0,24}(\d[\d.a-z ]{0,40})", re.IGNORECASE)
+_PART = (
+    r"(\d{1,9}(?:\.\d{1,9})?) ?(milliseconds?|ms|seconds?|secs?|s|minutes?|mins?|m|hours?|h)"
+    r"(?![a-z])"
+)
+_SPAN = re.compile(_PART, re.IGNORECASE)
+_SPANS = re.compile(rf"(?:{_PART} ?)+", re.IGNORECASE)
+_SECONDS: Mapping[str, float] = {"s": 1.0, "m": 60.0, "h": 3600.0}
+_MEMBERS = (("retry_after_ms", 1000.0), ("retry_after", 1.0), ("retryAfter", 1.0))
+
+
+def retry_in(error: Mapping[str, object], ceiling: float) -> float | None:
+    """Seconds within [0, ceiling]; `None` if nothing sane is told.
+
+    Args:
+        error: OpenAI's error object, or Google's, whose `details` may hold a `retryDelay`.
+    """
+    found = _by_member(error)
+    if found is None:
+        message = error.get("message") or error.get("detail")
+        again = _AGAIN.search(message) if isinstance(message, str) else None
+        found = None if again is None else _span(again[1])
+    return None if found is None else min(max(found, 0.0), ceiling)
+
+
+def _by_member(error: Mapping[str, object]) -> float | None:
+    for name, scale in _MEMBERS:
+        told = error.get(name)
+        if isinstance(told, str | int | float) and (seconds := _number(str(told))) is not None:
+            return seconds / scale
+    details = error.get("details")
+    for one in details if isinstance(details, list) else ():
+        delay = one.get("retryDelay") if isinstance(one, Mapping) else None
+        if isinstance(delay, str) and (seconds := _span(delay)) is not None:
+            return seconds
+    return None
+
+
+def _span(text: str) -> float | None:
+    """Seconds in a text as `6m0s` or `26.7 seconds`."""
+    spans = _SPANS.match(text)
+    if spans is None:
+        return None
+    return sum(float(number) * _unit(unit.lower()) for number, unit in _SPAN.findall(spans[0]))
+
+
+def _unit(name: str) -> float:
+    return 0.001 if name.startswith(("ms", "milli")) else _SECONDS[name[0]]
+
+
+def _number(text: str) -> float | None:
+    try:
+        value = float(text)
+    except ValueError:
+        return None
+    return value if math.isfinite(value) else None

@@ -1,0 +1,168 @@
+"""Neighbours of the reports on errors and streams: an error in an answer of status 200 that tells
+what it is by other names, elsewhere, or in words only; and how long a limit lasts."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from tests.cases.built import BASELINE, Files, built, outcomes
+from tests.router.scripted import DONE, JSON, Reply, answer, event, stream
+
+LIGHT = Files(baseline=re.sub(r"  sonnet-(?:.*\n)+?(?=\w)|  (?:sonnet|claude): .*\n", "", BASELINE))
+"""Without Amazon Bedrock, whose translation takes seconds to load."""
+
+LIMITS: Mapping[str, Mapping[str, object]] = {
+    # An engine's own class, and those of routers before it.
+    "vLLM, LiteLLM": {"error": {"message": "no", "type": "RateLimitError"}},
+    "Gemini": {"error": {"message": "no", "status": "RESOURCE_EXHAUSTED"}},
+    "Moonshot": {"error": {"message": "no", "type": "rate_limit_reached_error"}},
+    "Moonshot, full": {"error": {"message": "no", "type": "engine_overloaded_error"}},
+    "Qwen": {"code": "Throttling.RateQuota", "message": "no", "request_id": "r"},
+    "new-api": {"error": {"message": "no", "type": "new_api_error", "code": "model_at_capacity"}},
+    "a status, not a code": {"error": {"message": "no", "status_code": 429}},
+    "another language's": {"error": {"message": "no", "statusCode": 429.0}},
+    "beside the error": {"status": 429, "error": "Too Many Requests"},
+    "without an error": {"statusCode": 429, "message": "no"},
+    "MiniMax": {"choices": None, "base_resp": {"status_code": 1002, "status_msg": "rate limit"}},
+    "a list": {"success": False, "errors": [{"message": "no", "code": 429}]},
+    "a number in words": {"error": {"message": "Streaming response failed: [429] PROMPT"}},
+    "words": {"error": "Rate limit exceeded: PROMPT"},
+    "Bedrock's, passed on": {"error": {"message": "Too many tokens, please wait before PROMPT"}},
+}
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+@pytest.mark.parametrize("name", LIMITS)
+async def test_a_limit_is_load_by_whatever_name(tmp_path: Path, name: str, streamed: bool) -> None:
+    """It did no work, so that another managed endpoint may be asked; and it is no illness.
+
+    See tombii/better-ccflare#114, QuantumNous/new-api#6523.
+    """
+    body = json.dumps(LIMITS[name]).encode()
+
+    def script(host: str, number: int) -> Reply:
+        if host.startswith("eu."):
+            return stream(b"data: %b\n\n" % body, DONE) if streamed else Reply(200, JSON, [body])
+        return stream(event(content="b"), DONE) if streamed else answer()
+
+    async with built(tmp_path, script, LIGHT) as world:
+        done = await world.ask("world", model="openai", stream=streamed)
+        assert (done.status, len(world.transport.sent)) == (200, 2)
+        assert b"PROMPT" not in done.written
+    attempts = outcomes(tmp_path)[0]["attempts"]
+    assert isinstance(attempts, list)
+    assert [one["result"] for one in attempts] == ["load", "ok"]
+
+
+OTHERS: Mapping[str, tuple[str, object]] = {
+    "a key": ("auth", {"message": "no", "type": "AuthenticationError"}),
+    "a right": ("auth", {"message": "no", "status": "PERMISSION_DENIED"}),
+    "a model": ("missing", {"message": "no", "status": "NOT_FOUND"}),
+    "nobody's": ("ill", {"message": "no", "type": "InternalServerError"}),
+    "what a prompt says": ("ill", "can't read `rate limit` as a number"),
+}
+
+
+@pytest.mark.parametrize("name", OTHERS)
+async def test_so_are_others(tmp_path: Path, name: str) -> None:
+    result, error = OTHERS[name]
+    body = json.dumps({"error": error}).encode()
+    script = lambda h, n: Reply(200, JSON, [body]) if h == "fra1" else answer()  # noqa: E731
+    async with built(tmp_path, script, LIGHT) as world:
+        assert (await world.ask("eu")).sent["x-domicile-endpoint"] == "par"
+    attempts = outcomes(tmp_path)[0]["attempts"]
+    assert isinstance(attempts, list)
+    assert [one["result"] for one in attempts] == [result, "ok"]
+
+
+async def test_a_mistake_of_the_clients_is_told_once(tmp_path: Path) -> None:
+    body = b'{"error":{"message":"no","status":"INVALID_ARGUMENT"}}'
+    async with built(tmp_path, lambda h, n: Reply(200, JSON, [body]), LIGHT) as world:
+        assert ((await world.ask("eu")).status, len(world.transport.sent)) == (400, 1)
+
+
+@pytest.mark.parametrize("reason", ["network_error", "error"])
+async def test_a_good_reason_hides_no_other_beside_it(tmp_path: Path, reason: str) -> None:
+    """An aggregator's word for it beside its own. See OleksandrChekhovskyi/hax#15."""
+    choice = {"index": 0, "delta": {}, "finish_reason": "stop", "native_finish_reason": reason}
+    said = b"data: %b\n\n" % json.dumps({"choices": [choice]}).encode()
+
+    def script(host: str, number: int) -> Reply:
+        return stream(said, DONE) if host == "fra1" else stream(event(content="b"), DONE)
+
+    async with built(tmp_path, script, LIGHT) as world:
+        assert (await world.ask("eu", stream=True)).sent["x-domicile-endpoint"] == "par"
+
+
+NEWS: Mapping[str, Mapping[str, object]] = {
+    "a place in a queue": {"object": "status", "status": "queued", "message": "third in line"},
+    "a good outcome": {"choices": [], "base_resp": {"status_code": 0, "status_msg": ""}},
+    "no errors": {"choices": [], "errors": [], "success": True, "message": "well"},
+}
+
+
+@pytest.mark.parametrize("name", NEWS)
+async def test_what_is_only_news_is_no_error(tmp_path: Path, name: str) -> None:
+    news = b"data: %b\n\n" % json.dumps(NEWS[name]).encode()
+    script = lambda h, n: stream(news, event(content="a"), news, DONE)  # noqa: E731
+    async with built(tmp_path, script, LIGHT) as world:
+        done = await world.ask("eu", stream=True)
+    assert done.written.endswith(DONE)
+    assert outcomes(tmp_path)[0]["status"] == "ok"
+
+
+DETAIL = {"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "26.4s"}
+WAITS: Mapping[str, tuple[int, Mapping[str, object]]] = {
+    "Gemini": (27, {"message": "no", "status": "RESOURCE_EXHAUSTED", "details": [DETAIL]}),
+    "OpenAI": (362, {"message": "Limit 9, Used 9. Please try again in 6m1.2s.", "type": "tokens"}),
+    "OpenAI, soon": (1, {"message": "Please try again in 20ms. Visit 10 h"}),
+    "Azure": (59, {"message": "Please retry after 59 seconds.", "code": "429"}),
+    "a member": (7, {"message": "no", "retry_after": 7}),
+    "another": (2, {"message": "no", "retry_after_ms": "1500"}),
+    "a hostile one": (3600, {"message": "try again in 999999999h"}),
+    "none": (1, {"message": "no way", "retry_after": "NaN", "details": [{"retryDelay": "soon"}]}),
+}
+
+
+@pytest.mark.parametrize("name", WAITS)
+async def test_the_time_to_come_back_is_told_where_no_header_says_it(
+    tmp_path: Path, name: str
+) -> None:
+    """See diegosouzapw/OmniRoute#7961, router-for-me/CLIProxyAPI#449."""
+    wait, error = WAITS[name]
+    body = json.dumps({"error": error}).encode()
+    async with built(tmp_path, lambda h, n: Reply(429, JSON, [body]), LIGHT) as world:
+        done = await world.ask("eu")
+    assert (done.status, done.sent["retry-after"]) == (503, str(wait))
+
+
+async def test_and_a_header_counts_before_it(tmp_path: Path) -> None:
+    headers = (*JSON, (b"retry-after", b"5"))
+    body = b'{"error":{"message":"try again in 50s"}}'
+    async with built(tmp_path, lambda h, n: Reply(429, headers, [body]), LIGHT) as world:
+        assert (await world.ask("eu")).sent["retry-after"] == "5"
+
+
+LONG = (
+    "The total length of all messages is too long.",
+    "too many tokens: total number of tokens in the prompt cannot exceed 4081",
+    "Request body too large for gpt-4o model. Max size: 8000 tokens.",
+    "The maximum supported sequence length is just 8192!",
+    "The input (9 tokens) is longer than the model's context length (8 tokens).",
+)
+
+
+@pytest.mark.parametrize("words", LONG)
+async def test_a_prompt_is_too_long_in_other_words_too(tmp_path: Path, words: str) -> None:
+    """See BerriAI/litellm#10793, #21558."""
+    body = json.dumps({"error": {"message": words, "type": "invalid_request_error"}}).encode()
+    baseline = LIGHT.baseline.replace("  fra: {kind: vllm,", "  fra: {kind: vllm, context: 4096,")
+    baseline = baseline.replace("  par: {kind: vllm,", "  par: {kind: vllm, context: 8192,")
+    script = lambda h, n: Reply(400, JSON, [body]) if h == "fra1" else answer()  # noqa: E731
+    async with built(tmp_path, script, Files(baseline=baseline)) as world:
+        assert (await world.ask("eu")).sent["x-domicile-endpoint"] == "par"
