@@ -193,6 +193,11 @@ class Live:
         whys = [(key, self.health.why(key)) for key in marked]
         return [*found, *(f"marked: {key}" + (f" ({why})" if why else "") for key, why in whys)]
 
+    def outwardly(self) -> list[str]:
+        """What is degraded, for whoever asks without a key: the details name tenants, keys,
+        endpoints and addresses, which are no stranger's to know. Its log says nothing of those."""
+        return list(dict.fromkeys(map(_in_a_word, self.degraded())))
+
     def anchored(self) -> list[AnchorHealth]:
         """The anchors as they stand; empty when none is configured."""
         return [] if self.anchors is None else self.anchors.health()
@@ -218,3 +223,10 @@ class Live:
             self.metrics.set("domicile_inflight_tokens", tokens, (endpoint,))
             most = max((self.balance.saturation(endpoint, key) for key in keys), default=0.0)
             self.metrics.set("domicile_saturation", most, (endpoint,))
+
+
+def _in_a_word(told: str) -> str:
+    what = told.partition(":")[0]
+    if what == "log":
+        return told
+    return what if what.startswith("worker ") else what.partition(" ")[0]

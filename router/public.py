@@ -46,7 +46,7 @@ class ModelList(BaseModel):
 
 
 class Ready(BaseModel):
-    """Whether requests are served, and what is degraded."""
+    """Whether requests are served, and what is degraded, in a word."""
 
     ready: bool
     log: str
@@ -118,7 +118,8 @@ def _health(app: FastAPI, live: Live) -> None:
 
     @app.get("/readyz", tags=["health"], response_model=Ready)
     async def readyz() -> JSONResponse:
-        """200 while requests are served; 503 at the start, or when the log can't be written."""
+        """200 while requests are served; 503 at the start, or when the log can't be written. It
+        says what is degraded, the status on the admin listener says why."""
         health = live.log.health
         ready = live.ready()
         failed = health.state == "failed"
@@ -128,7 +129,7 @@ def _health(app: FastAPI, live: Live) -> None:
             log=f"full: {FULL}" if live.is_full() and not failed else log,
             durability=health.durability,
             policy=live.snapshot.policy.digest,
-            degraded=live.degraded(),
+            degraded=live.outwardly(),
         )
         return JSONResponse(body.model_dump(), 200 if ready else 503)
 

@@ -156,10 +156,13 @@ def by_status(status: int) -> Kind:
 def retry_after(headers: Headers, now: float, ceiling: float = RETRY_CEILING) -> float | None:
     """Seconds to wait as the upstream told, within [0, ceiling]; `None` if it told nothing sane.
 
-    `retry-after-ms`, and `retry-after` in seconds or as an HTTP date against `now`. Without them
+    `retry-after-ms`, and `retry-after` in seconds or as an HTTP date. Without them
     when the last of the limits that have nothing left is full again: `x-ratelimit-remaining-X: 0`
-    and `x-ratelimit-reset-X`, as OpenAI and servers like it write them.
+    and `x-ratelimit-reset-X`, as OpenAI and servers like it write them. Times are against the
+    answer's own `date`, for that is by the same clock, or against `now`.
     """
+    sent = _date((header(headers, b"date") or b"").decode("latin-1"))
+    now = now if sent is None else sent
     for name, scale in ((b"retry-after-ms", 1000.0), (b"retry-after", 1.0)):
         told = (header(headers, name) or b"").decode("latin-1").strip()
         seconds = _number(told)

@@ -152,6 +152,7 @@ class Reloader:
         self._swap = swap
         self._source = source
         self._turn = asyncio.Lock()
+        self._asked: asyncio.Event | None = None
         self._proven = Proven()
         self._pending = ""
         self._judged = ""
@@ -161,19 +162,39 @@ class Reloader:
         live.files.active = live.files.on_disk = source.active
 
     async def look(self, now: bool = False) -> None:
-        """One look; `now` takes up a change at once, and tries again what was refused."""
-        async with self._turn:
-            files = self._live.files
-            found = await asyncio.to_thread(fingerprint, self._source.path)
-            files.on_disk, files.looked_at = found, self._live.stamp()
-            if found == files.active:
-                self._pending = self._judged = ""
-                self._say("")
-            elif now or (found == self._pending and found != self._judged):
-                self._judged = found
-                await self._try(found)
-            else:
-                self._pending = found
+        """One look; `now` takes up a change at once, and tries again what was refused.
+
+        Of those who ask for that while one of them waits for its turn each has its look: one for
+        all. A look for each of a storm of signals checked the same files for minutes.
+        """
+        if now and self._asked is not None:
+            await self._asked.wait()
+            return
+        ended = asyncio.Event()
+        if now:
+            self._asked = ended
+        try:
+            async with self._turn:
+                if now:
+                    self._asked = None  # what changes from here on is another look's
+                await self._look(now)
+        finally:
+            ended.set()
+            if self._asked is ended:
+                self._asked = None
+
+    async def _look(self, now: bool) -> None:
+        files = self._live.files
+        found = await asyncio.to_thread(fingerprint, self._source.path)
+        files.on_disk, files.looked_at = found, self._live.stamp()
+        if found == files.active:
+            self._pending = self._judged = ""
+            self._say("")
+        elif now or (found == self._pending and found != self._judged):
+            self._judged = found
+            await self._try(found)
+        else:
+            self._pending = found
 
     async def _try(self, found: str) -> None:
         try:

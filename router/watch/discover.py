@@ -52,6 +52,7 @@ LARGEST: Final = 16 << 20
 LEAST: Final = 0.01
 """The part of a replica whose weight is 0."""
 TOLD: Final = 3
+NOTE: Final = "discover:"
 SETTLED: Final = 0.5
 """Seconds for which a file that changed must stay the same."""
 
@@ -152,7 +153,10 @@ class Discoverer:
     async def look(self) -> None:
         """One round. What was found is in force when this returns; each failure is told."""
         turns = asyncio.Semaphore(AT_ONCE)
-        known = looked_up(self._swap.base.policy.endpoints.values())
+        known = list(looked_up(self._swap.base.policy.endpoints.values()))
+        notes = {_note(endpoint) for endpoint in known}
+        for gone in [one for one in self._live.notes if one.startswith(NOTE) and one not in notes]:
+            del self._live.notes[gone]
         due = [one for one in known if not self._is_good(one)]
         await asyncio.gather(*(self._one(endpoint, turns) for endpoint in due))
 
@@ -161,7 +165,7 @@ class Discoverer:
         return self._live.loop_time() < self._until.get(endpoint.settings["replicas"], 0.0)
 
     async def _one(self, endpoint: Endpoint, turns: asyncio.Semaphore) -> None:
-        note, what = f"discover:{endpoint.name}", endpoint.settings["replicas"]
+        note, what = _note(endpoint), endpoint.settings["replicas"]
         async with turns:
             try:
                 async with asyncio.timeout(PATIENCE):
@@ -293,6 +297,10 @@ def placed(found: Iterable[Sought]) -> Looked:
         raise NotFound(left[0])
     ordered = sorted(places.values(), key=lambda one: (one.priority, one.url))
     return Looked(tuple(ordered), tuple(left[:1]))
+
+
+def _note(endpoint: Endpoint) -> str:
+    return NOTE + endpoint.name
 
 
 def _outside(endpoint: Endpoint, found: Sequence[Place]) -> list[str]:

@@ -41,6 +41,17 @@ async def test_what_is_degraded_is_said_in_words(tmp_path: Path) -> None:
         assert "marked: fra1" in told
 
 
+async def test_who_asks_without_a_key_is_told_in_a_word(tmp_path: Path) -> None:
+    async with scripted(tmp_path, lambda host, number: answer()) as world:
+        live = world.router.live
+        live.notes = {"discover:fra": "`llm.fra1` can't be resolved", "discover:par": "the same"}
+        live.health.observe("fra1", Sign.DEAD, live.loop_time(), None, "tls_failed")
+        live.log._failure = "disk full"
+        assert any("fra1 (tls_failed)" in one for one in live.degraded())
+        assert live.outwardly() == ["discover", f"log: {live.ended()}", "marked"]
+        live.log._failure = ""
+
+
 async def test_gauges_are_brought_up_to_date_before_they_are_shown(tmp_path: Path) -> None:
     async with scripted(tmp_path, lambda host, number: answer()) as world:
         live = world.router.live

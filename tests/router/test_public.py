@@ -58,6 +58,19 @@ async def test_a_full_disk_is_known_before_a_write_fails(
     assert (await get(running, "/readyz", None)).status_code == 200
 
 
+async def test_strangers_are_told_what_is_degraded_and_not_whose(running: House) -> None:
+    """It named tenants, keys and rules of files that don't load, and addresses of replicas."""
+    live = running.router.live
+    live.notes["reload"] = "the files on disk are not served: key `acme-1`: tenant `acme` is gone"
+    live.notes["grading assistant"] = "alarm"
+    live.whole = Whole(True, 2, ("worker 2 is down: tenant `acme` is gone",))
+    ready = await get(running, "/readyz", None)
+    assert {"reload", "grading", "worker 2 is down"} <= set(ready.json()["degraded"])
+    for secret in ("acme", "assistant"):
+        assert secret not in ready.text
+        assert any(secret in one for one in live.degraded())
+
+
 async def test_health_and_readiness(running: House) -> None:
     assert (await get(running, "/healthz", None)).json() == {"status": "ok"}
     ready = await get(running, "/readyz", None)

@@ -49,6 +49,9 @@ def test_load_is_not_illness(status: int, sign: Sign) -> None:
     assert Failed.told(failure, Fate.REFUSED).sign is sign
 
 
+SENT = (b"date", b"Fri, 01 Jan 2100 00:00:00 GMT")
+
+
 def spent(
     reset: bytes, which: bytes = b"-requests", left: bytes = b"0"
 ) -> tuple[tuple[bytes, bytes], ...]:
@@ -73,6 +76,10 @@ def spent(
         (((b"retry-after", b"Fri, 01 Jan 9999 00:00:00 GMT"),), RETRY_CEILING),
         (((b"retry-after", b"Thu, 01 Jan 1970 00:00:00 GMT"),), 0.0),
         (((b"retry-after", b"Thu, 99 Xxx 9999 99:99:99 GMT"),), None),
+        # By the clock of whoever says it, whatever this machine's says.
+        ((SENT, (b"retry-after", b"Fri, 01 Jan 2100 00:00:05 GMT")), 5.0),
+        ((SENT, *spent(b"4102444809")), 9.0),
+        (((b"date", b"today"), (b"retry-after", b"Thu, 01 Jan 1970 00:00:00 GMT")), 0.0),
         (spent(b"6m0s"), 360.0),
         (spent(b"1d2h3m4.5s"), RETRY_CEILING),
         (spent(b"1h"), 3600.0),

@@ -16,6 +16,7 @@ from policies.gathered import PolicyFile
 from policies.signatures import sign
 from router import admin
 from router.audit.note import create_signing_key
+from router.audit.reading import Shown
 from router.audit.verify import verify
 from tests.router.folders import ROUTER, TWO_CONTINENTS, TWO_RULES, Box, sound, write
 from tests.router.reloading import CLINIC, World, watched
@@ -290,6 +291,32 @@ async def test_sighup_tries_again_at_once(tmp_path: Path) -> None:
         world.watches.look_at_files()
         await asyncio.gather(*world.watches._asked)
         assert any(r.because == "red area" for r in world.router.live.snapshot.policy.rules)
+
+
+async def test_a_storm_of_signals_is_two_looks(tmp_path: Path) -> None:
+    """Files that are refused were checked once for each signal, for minutes."""
+    async with watched(sound(tmp_path)) as world:
+        world.change("rules/example.yaml", "red zone", 'red zone"')
+        for _ in range(20):
+            world.watches.look_at_files()
+        await asyncio.gather(*world.watches._asked)
+        assert world.router.live.files.refused
+        assert 1 <= len(refusals(world)) <= 2
+        world.change("rules/example.yaml", 'red zone"', "red area")
+        first = asyncio.create_task(world.reloader.look(now=True))
+        await asyncio.gather(*(world.reloader.look(now=True) for _ in range(20)))
+        assert any(r.because == "red area" for r in world.router.live.snapshot.policy.rules)
+        await first
+        waiting = [asyncio.create_task(world.reloader.look(now=True)) for _ in range(3)]
+        await asyncio.sleep(0)
+        waiting[0].cancel()
+        await asyncio.wait(waiting)
+        await world.reloader.look(now=True)  # who leaves takes nobody else's turn
+
+
+def refusals(world: World) -> list[Shown]:
+    found = world.entries("administration")
+    return [one for one in found if one.body["event"] == "reload_refused"]
 
 
 async def test_a_revoked_key_stops_at_its_next_attempt(tmp_path: Path) -> None:

@@ -281,6 +281,16 @@ async def test_a_reload_keeps_what_was_found(tmp_path: Path) -> None:
         assert keys(world) == ["fra/10.1.0.1:80"]
 
 
+async def test_nothing_is_told_of_a_fleet_that_a_reload_took_away(tmp_path: Path) -> None:
+    async with fleet(tmp_path, FILE) as (world, one):
+        await one.look()
+        assert "discover:fra" in world.router.live.notes
+        assert world.router.watches is not None
+        await world.router.watches.swap.reload(Files().load(tmp_path))
+        await one.look()
+        assert "discover:fra" not in world.router.live.notes
+
+
 def test_a_line_that_may_hold_a_key_is_not_shown() -> None:
     with pytest.raises(NotFound) as error:
         checked("http://me:secret@host")
