@@ -57,6 +57,10 @@ step, for which every request waits anyway. Of a short prompt not more than `_BR
 _BRIEF: Final = 0.1
 _HOLDERS: Final = 64
 """Replicas remembered for a block, the newest."""
+TURNS: Final = 8
+"""Blocks are kept so, while all that can be remembered is filled so many times."""
+SPARED_AT_ONCE: Final = 16
+"""Blocks passed over for each that is remembered, at most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,20 +69,25 @@ class Trail:
 
     `stem`: how many blocks lie before the anchor's end; who knows more knows the conversation.
     `length`: characters of the whole prompt, of which the blocks may be the first part only.
+    `owner`: whose it is, as the tenant.
     """
 
     blocks: tuple[bytes, ...]
     anchor: bytes
     stem: int = 0
     length: int = 0
+    owner: str = ""
 
 
-def trail(parts: Iterable[tuple[str, str]], salt: bytes = b"", session: bytes = b"") -> Trail:
+def trail(
+    parts: Iterable[tuple[str, str]], salt: bytes = b"", session: bytes = b"", owner: str = ""
+) -> Trail:
     """The trail of a prompt's parts, each a role and a text, in order.
 
     Args:
         salt: what caches are never shared across, as the model.
         session: the client's own name for the conversation; it then is the anchor.
+        owner: whose it is.
     """
     anchor = blake2b(salt + b"\0" + session, digest_size=8).digest() if session else b""
     blocks: list[bytes] = []
@@ -101,7 +110,8 @@ def trail(parts: Iterable[tuple[str, str]], salt: bytes = b"", session: bytes = 
             anchor, stem = blocks[far - 1], far - 1
         if not anchor and role == "user":
             anchor, stem = _linked(chain, rest), len(blocks)
-    return Trail(tuple(blocks), anchor or _linked(chain, rest), min(stem, len(blocks)), length)
+    known = min(stem, len(blocks))
+    return Trail(tuple(blocks), anchor or _linked(chain, rest), known, length, owner)
 
 
 def _linked(before: bytes, text: str) -> bytes:
@@ -114,6 +124,8 @@ def rendezvous(anchor: bytes, keys: Iterable[str]) -> str:
 
 
 _Holder = tuple[str, float]
+_Entry = tuple[str, int, tuple[_Holder, ...]]
+"""Whose a block was last, as how manyeth block remembered, and who holds it."""
 
 
 def _endless(key: str) -> float:
@@ -130,6 +142,8 @@ def _all(key: str) -> float:
 
 class Affinity:
     """Where beginnings were sent, by this router; bounded, the longest unused is forgotten first.
+    An owner that has less than an equal share keeps it while others fill the rest, `TURNS` times as
+    long: else whoever sends what nobody sends again would have all others' beginnings forgotten.
 
     Args:
         spared: what it is worth to others when what a request usually has to compute is saved: so
@@ -141,14 +155,19 @@ class Affinity:
         bound: blocks remembered.
     """
 
-    __slots__ = ("_born", "_bound", "_gone", "_guess", "_seen", "_spared", "_usual", "_written")
+    __slots__ = (
+        "_born", "_bound", "_count", "_gone", "_guess", "_owned", "_seen", "_spared", "_usual",
+        "_written",
+    )  # fmt: skip
 
     def __init__(self, spared: float = SPARED, guess: float = GUESS, bound: int = 1 << 17) -> None:
         self._spared = spared
         self._guess = guess
         self._bound = bound
         # Not a plain dict: its first key is found behind the places of all that were dropped.
-        self._seen: OrderedDict[bytes, tuple[_Holder, ...]] = OrderedDict()
+        self._seen: OrderedDict[bytes, _Entry] = OrderedDict()
+        self._count = 0
+        self._owned: dict[str, int] = {}
         # A replica that comes counts on from the highest that went: what it held before was written
         # before it was born, so nobody needs to look for that.
         self._written: dict[str, float] = {}
@@ -200,7 +219,7 @@ class Affinity:
         left = prompt - held.get(chosen, 0)
         count = min(count + 1, _MEAN)
         self._usual[place] = count, usual + (left - usual) / count
-        self.remember(trail.blocks, chosen, left)
+        self.remember(trail.blocks, chosen, left, trail.owner)
         return chosen, left
 
     def _held(
@@ -218,7 +237,7 @@ class Affinity:
                 continue
             tokens = min(prompt - 1, prompt * SIZES_UPTO[count] // length)
             before = found
-            for key, written in found:
+            for key, written in found[2]:
                 if key not in held and self._holds(key, written, room):
                     held[key] = tokens
                     known = known or count > trail.stem
@@ -229,20 +248,51 @@ class Affinity:
         born = self._born.get(key)
         return born is not None and born <= written and self._written[key] - written <= room(key)
 
-    def remember(self, blocks: Sequence[bytes], key: str, fresh: int = 0) -> None:
+    def remember(self, blocks: Sequence[bytes], key: str, fresh: int = 0, owner: str = "") -> None:
         """A replica is about to hold these blocks, and to write so many tokens for that."""
         born = self._born.setdefault(key, self._gone)
         written = self._written[key] = self._written.get(key, born) + fresh
-        seen = self._seen
-        mine: tuple[_Holder, ...] = ((key, written),)
-        before, joined = None, mine
+        seen, owned = self._seen, self._owned
+        self._count += len(blocks)
+        mine: _Entry = (owner, self._count, ((key, written),))
+        before, joined, more = None, mine, 0
         for block in blocks:
             found = seen.pop(block, mine)
             if found is not before:
                 before, joined = found, _joined(found, key, mine)
+            if found is mine:
+                more += 1
+            elif found[0] != owner:
+                more += 1
+                self._lost(found[0])
             seen[block] = joined
-        while len(seen) > self._bound:
-            seen.popitem(last=False)
+        if more:
+            owned[owner] = owned.get(owner, 0) + more
+        if len(seen) > self._bound:
+            self._drop(SPARED_AT_ONCE * len(blocks))
+
+    def _drop(self, spared: int) -> None:
+        """Forget what is too much; so many blocks of those who have little may be passed over."""
+        seen, owned, bound = self._seen, self._owned, self._bound
+        share, late = bound / len(owned), self._count - TURNS * bound
+        while len(seen) > bound:
+            block, entry = seen.popitem(last=False)
+            left = owned[entry[0]]
+            if left <= share and spared and entry[1] > late:
+                seen[block] = entry
+                spared -= 1
+            elif left > 1:
+                owned[entry[0]] = left - 1
+            else:
+                del owned[entry[0]]
+
+    def _lost(self, owner: str) -> None:
+        """One block less is an owner's."""
+        left = self._owned[owner] - 1
+        if left:
+            self._owned[owner] = left
+        else:
+            del self._owned[owner]
 
     def forget(self, keep: frozenset[str]) -> None:
         """Drop replicas that are gone: what they held is void at once, and leaves the table as it
@@ -258,8 +308,9 @@ class Affinity:
             del self._usual[place]
 
 
-def _joined(found: tuple[_Holder, ...], key: str, mine: tuple[_Holder, ...]) -> tuple[_Holder, ...]:
-    """The holders with a new one in front."""
+def _joined(found: _Entry, key: str, mine: _Entry) -> _Entry:
+    """The entry with a new holder in front."""
     if found is mine:
         return mine
-    return mine + tuple([holder for holder in found if holder[0] != key])[: _HOLDERS - 1]
+    others = tuple([holder for holder in found[2] if holder[0] != key])[: _HOLDERS - 1]
+    return mine[0], mine[1], mine[2] + others

@@ -129,13 +129,14 @@ def trail_of(filtered: Filtered) -> Trail | None:
     admitted, view = classified.admitted, classified.view
     if view is None:
         view = admitted.arrival.surface.view(admitted.body, admitted.asked.texts)
+    tenant = admitted.authenticated.principal.tenant
     session = admitted.arrival.exchange.head.get(SESSION) or b""
     if session:
-        session = admitted.authenticated.principal.tenant.encode() + b"/" + session
+        session = tenant.encode() + b"/" + session
     if not session and view.characters < BLOCK:
         return None  # no cache holds so little: load alone decides
     parts = ((part.role, part.text) for part in view.parts)
-    return trail(parts, _kept_under(filtered), session[:_LONGEST_NAME])
+    return trail(parts, _kept_under(filtered), session[:_LONGEST_NAME], tenant)
 
 
 def _kept_under(filtered: Filtered) -> bytes:

@@ -23,6 +23,7 @@ from regions.prefix import (
     SIZES,
     SIZES_UPTO,
     TIE,
+    TURNS,
     Affinity,
     Trail,
     rendezvous,
@@ -235,6 +236,39 @@ def test_memory_is_bounded_and_forgets_what_is_gone() -> None:
     first = trail([("system", "x" * BLOCK * 4)])
     book.remember(first.blocks, "gone")
     assert pick(book, first, IDLE, 1) in KEYS
+
+
+def test_who_sends_what_nobody_sends_again_has_no_others_beginnings_forgotten() -> None:
+    """Of a tenant whose conversations made 2 % of the requests a fifth was read anew elsewhere."""
+    book, rng = Affinity(bound=256), Random(3)
+    mine = [[rng.randbytes(8) for _ in range(8)] for _ in range(8)]
+    for blocks in mine:
+        book.remember(blocks, "a", 1, "quiet")
+    for _ in range(256 * (TURNS - 1)):
+        book.remember([rng.randbytes(8)], "b", 1, "busy")
+    # Of a long row of them a few go: it is not passed over at once.
+    assert book._owned["quiet"] > 56
+    for _ in range(256 * 2):
+        book.remember([rng.randbytes(8)], "b", 1, "busy")
+    assert book._owned == {"busy": 256}, "it came back too late"
+
+
+def test_among_many_with_little_room_is_shared() -> None:
+    book, rng = Affinity(bound=100), Random(4)
+    for _ in range(50):
+        for owner in ("one", "two", "three"):
+            book.remember([rng.randbytes(8) for _ in range(5)], "a", 1, owner)
+        book.remember([rng.randbytes(8) for _ in range(50)], "a", 1, "busy")
+    assert all(book._owned[owner] >= 15 for owner in ("one", "two", "three"))
+
+
+@given(st.lists(st.tuples(st.lists(st.integers(0, 40), unique=True), st.sampled_from("abc"))))
+def test_what_each_owner_has_is_what_is_remembered(sent: list[tuple[list[int], str]]) -> None:
+    book = Affinity(bound=20)
+    for numbers, owner in sent:
+        book.remember([bytes([n]) for n in numbers], "r", 1, owner)
+        assert book._owned == Counter(entry[0] for entry in book._seen.values())
+        assert len(book._seen) <= 20
 
 
 def test_a_full_memory_costs_no_more_than_an_empty_one() -> None:

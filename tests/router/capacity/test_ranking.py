@@ -56,6 +56,7 @@ async def test_tenants_whose_caches_are_apart_have_no_beginning_in_common(
             await world.ask(tenant, (), messages=messages, cache_salt=own)
     assert len(found) == 8
     assert found[::2] == found[1::2]
+    assert [one.owner for one in found[::2]] == ["eu", "eu", "world", "world"]
     assert len({one.blocks for one in found}) == len({one.anchor for one in found})
     assert len({one.blocks for one in found}) == (4 if apart else 1)
 
