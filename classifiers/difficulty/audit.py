@@ -7,6 +7,11 @@ first false alarm of any group is at least `run` observations, however many grou
 it forgets the good past, so that a later change is found fast. Each observation counts for three
 groups, so that the sum of all detectors grows by three at most, in the mean, and one of them has to
 reach three times `run`.
+
+The way back is the same test, turned round: a group whose mean loss stays above the tolerance is
+returned to small after three times `run` of its own observations at the earliest, in the mean. It
+forgets the bad past as the other one forgets the good, so that how long a model was bad does not
+matter once it is good again.
 """
 
 from __future__ import annotations
@@ -88,18 +93,34 @@ def explores(rate: float, draw: float) -> bool:
 
 
 class _Group:
-    """Sums and e-processes of one group; `state` is what its traffic may do."""
+    """Sums and e-processes of one group: `detectors` find that it got worse, and `back`, while it
+    is under alarm, that it is good again."""
 
-    __slots__ = ("alarmed_at", "detectors", "large", "n", "small", "squares", "total")
+    __slots__ = ("alarmed_at", "back", "detectors", "large", "n", "small", "squares", "total")
 
     def __init__(self) -> None:
         self.alarmed_at: float | None = None
+        self.begin(None)
+
+    def begin(self, alarmed_at: float | None) -> None:
+        """Know nothing, from an alarm on or from its end."""
+        self.alarmed_at = alarmed_at
+        self.back = [] if alarmed_at is None else [0.0] * len(STAKES)
         self.restart()
 
     def restart(self) -> None:
         self.n, self.total, self.squares = 0, 0.0, 0.0
         self.small = self.large = 0.0
         self.detectors = [0.0] * len(STAKES)
+
+    def better(self, loss: float, tolerance: float, limit: float) -> bool:
+        """Add a loss to what shows that the group is good again; whether it does."""
+        most = limit * len(STAKES)
+        for index, stake in enumerate(STAKES):
+            factor = 1 + stake / (1 - tolerance) * (tolerance - loss)
+            # More than is needed would be forgotten late, should it get worse while it waits.
+            self.back[index] = min((1 + self.back[index]) * factor, most)
+        return sum(self.back) / len(STAKES) >= limit
 
     def add(self, shadow: Shadow, tolerance: float) -> float:
         """Add a loss; the value of the detector."""
@@ -132,9 +153,9 @@ class StandingAudit:
     """Follows the losses of every group and says who may still be answered by small.
 
     `tolerance`: mean loss per request that is accepted, in [0, 1). After an alarm a group stays
-    with large for `hold` seconds and until LEAST further losses of what grading would have chosen
-    have an upper bound below the tolerance, or an operator calls `accept`. `unfollowed`: times
-    that a request belonged to a group beyond GROUPS.
+    with large for `hold` seconds and until LEAST and more further losses, of what grading would
+    have chosen, show that it is within the tolerance again, or an operator calls `accept`.
+    `unfollowed`: times that a request belonged to a group beyond GROUPS.
     """
 
     __slots__ = ("_alarms", "_groups", "_hold", "_limit", "_tolerance", "unfollowed")
@@ -178,8 +199,8 @@ class StandingAudit:
         return True
 
     def estimates(self) -> Iterable[tuple[str, Estimate]]:
-        """Every group with its estimate since its start or its last change of state; those under
-        alarm first."""
+        """Every group with its estimate since its start or its last change of state, or since it
+        was shown once more, under alarm, that it is bad; those under alarm first."""
         names = sorted(self._groups, key=lambda name: (name not in self._alarms, name))
         return ((name, self._groups[name].estimate()) for name in names)
 
@@ -192,8 +213,7 @@ class StandingAudit:
         if self._alarmed(group):
             return False
         found = self._groups.setdefault(group, _Group())
-        found.restart()
-        found.alarmed_at = at
+        found.begin(at)
         self._alarms.add(group)
         return True
 
@@ -205,27 +225,27 @@ class StandingAudit:
         group = self._group(name)
         if group is None:
             return None
-        value = group.add(shadow, self._tolerance)
+        worse = group.add(shadow, self._tolerance) >= self._limit
         if group.alarmed_at is None:
-            return self._alarm(name, group, "quality", now) if value >= self._limit else None
-        estimate = group.estimate()
-        rested = now - group.alarmed_at >= self._hold and group.n >= LEAST
-        if not rested or estimate.high > self._tolerance:
+            return self._alarm(name, group, "quality", now) if worse else None
+        better = group.better(shadow.loss, self._tolerance, self._limit)
+        if worse:
+            group.restart()
+        if not better or group.n < LEAST or now - group.alarmed_at < self._hold:
             return None
+        estimate = group.estimate()
         self._end(name, group)
-        return Event(name, "recovered", "bound holds again", now, estimate)
+        return Event(name, "recovered", "within the tolerance again", now, estimate)
 
     def _alarm(self, name: str, group: _Group, reason: str, now: float) -> Event:
         event = Event(name, "alarm", reason, now, group.estimate())
-        group.alarmed_at = now
+        group.begin(now)
         self._alarms.add(name)
-        group.restart()
         return event
 
     def _end(self, name: str, group: _Group) -> None:
-        group.alarmed_at = None
+        group.begin(None)
         self._alarms.discard(name)
-        group.restart()
 
     def _alarmed(self, name: str) -> bool:
         return name in self._alarms

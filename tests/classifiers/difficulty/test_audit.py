@@ -81,6 +81,55 @@ def test_recovery_needs_time_and_evidence() -> None:
     assert audit.allows_small("t", "chat", "en")
 
 
+@pytest.mark.parametrize("bad", [40, 400, 4000])
+def test_how_long_it_was_bad_does_not_matter_to_the_way_back(bad: int) -> None:
+    audit = StandingAudit(tolerance=0.05, hold=100.0)
+    worse, good = (Shadow("t", "c", "en", "small", small, 1.0) for small in (0.0, 1.0))
+    assert len(feed(audit, [worse] * bad)) == 3
+    events = feed(audit, [good] * 400, start=1e6)
+    assert {event.change for event in events} == {"recovered"}
+    last = events[-1]
+    assert last.at - 1e6 < 220, "some two hundred requests without a loss show it"
+    assert last.estimate.loss < 0.25, "only what is newer than the last proof of the contrary"
+    assert audit.calm
+
+
+@pytest.mark.parametrize("loss", [0.06, 0.1, 0.5])
+def test_what_stays_bad_stays_with_large(loss: float) -> None:
+    rng, audit = random.Random(5), StandingAudit(tolerance=0.05, hold=0.0)
+    audit.resume("tenant=t", 0.0)
+    rows = [Shadow("t", "c", "en", "small", float(rng.random() >= loss), 1.0) for _ in range(5000)]
+    assert not [event for event in feed(audit, rows) if event.change == "recovered"]
+    assert audit.returned("tenant=t")
+
+
+def test_good_times_while_it_waits_do_not_outweigh_what_comes_after() -> None:
+    audit = StandingAudit(tolerance=0.5, hold=10_000.0)
+    audit.resume("tenant=t", 0.0)
+    feed(audit, [Shadow("t", "c", "en", "small", 1.0, 1.0)] * 5000)
+    assert audit.returned("tenant=t"), "the time is not over"
+    feed(audit, [Shadow("t", "c", "en", "small", 0.0, 1.0)] * 60, start=5000)
+    assert feed(audit, [Shadow("t", "c", "en", "small", 0.4, 1.0)] * 10, start=20_000) == []
+    assert audit.returned("tenant=t")
+
+
+@given(st.lists(st.integers(-4, 4), min_size=1, max_size=40))
+def test_the_way_back_is_as_sure_as_the_alarm(losses: list[int]) -> None:
+    """The law behind it: while losses are at the tolerance, what shows that a group is good again
+    grows by one for each of its requests in the mean."""
+    group = audit_module._Group()
+    group.begin(0.0)
+    for loss in losses:
+        before = sum(group.back) / len(STAKES)
+        grown = []
+        for sign in (-1, 1):
+            other = deepcopy(group)
+            other.better(0.25 + sign * loss / 16, 0.25, 1e6)
+            grown.append(sum(other.back) / len(STAKES) - before)
+        assert sum(grown) / 2 == pytest.approx(1.0)
+        group.better(0.25 + loss / 16, 0.25, 1e6)
+
+
 def test_drift_of_the_traffic_also_returns_to_large() -> None:
     audit = StandingAudit(tolerance=0.1)
     (event,) = audit.drifted("t", "score", now=5.0)
