@@ -3,7 +3,9 @@
 1. An empty last segment is removed (crash while rotating).
 2. Bytes after the last newline are cut, in the last segment and in the list of published
    checkpoints: they were never acknowledged.
-3. The last segment is read; its first line gives the tree and the open requests before it.
+3. The last segment is read; its first line gives the tree and the open requests before it. Lines
+   that the newest published checkpoint covers, and whose root it has, are those that were
+   written and are not examined again; every other line is.
 4. The newest published checkpoint must agree with what was read, else the log is damaged.
 5. Leaf hashes are written again where they differ.
 
@@ -12,6 +14,11 @@ Nothing here signs or appends; AuditLog then settles what is open and records th
 
 from dataclasses import dataclass, field
 from hashlib import sha256
+from os import SEEK_END
+from pathlib import Path
+from typing import Final
+
+import orjson
 
 from router.audit.disk import Disk
 from router.audit.entry import canonical
@@ -27,6 +34,8 @@ from router.audit.lines import (
 )
 from router.audit.note import Checkpoint, parse_checkpoint
 from router.audit.tree import Frontier, leaf_hash
+
+_BLOCK: Final = 1 << 16
 
 
 @dataclass(slots=True)
@@ -54,9 +63,11 @@ def recover(folder: LogFolder, origin: str, disk: Disk) -> Recovered:
         return Recovered(torn=torn)
     state = Recovered(segment=segment.first, segment_bytes=len(data), torn=torn)
     lines = complete_lines(data)[0]
-    root = _read(state, segment, origin, lines, published.size if published else 0)  # 3
+    del data
+    leaves = [leaf_hash(line) for line in lines]
+    root = _read(state, segment, origin, lines, leaves, published)  # 3
     _agree(folder, state, published, root)  # 4
-    _rebuild(segment, disk, b"".join(map(leaf_hash, lines)))  # 5
+    _rebuild(segment, disk, b"".join(leaves))  # 5
     return state
 
 
@@ -77,10 +88,25 @@ def _last_segment(folder: LogFolder, disk: Disk) -> tuple[Segment | None, bytes,
 
 def _mend(folder: LogFolder, disk: Disk) -> None:
     if folder.checkpoints.exists():
-        data = folder.checkpoints.read_bytes()
-        torn = complete_lines(data)[1]
+        size, torn = _torn(folder.checkpoints)
         if torn:
-            disk.truncate(folder.checkpoints, len(data) - torn)
+            disk.truncate(folder.checkpoints, size - torn)
+
+
+def _torn(path: Path) -> tuple[int, int]:
+    """Bytes of a file, and how many of them stand after its last newline.
+
+    Read from the end: a checkpoint a minute is a quarter of a gigabyte in a year.
+    """
+    with path.open("rb") as file:
+        size = start = file.seek(0, SEEK_END)
+        while start:
+            start = max(0, start - _BLOCK)
+            file.seek(start)
+            found = file.read(_BLOCK).rfind(b"\n")
+            if found >= 0:
+                return size, size - (start + found + 1)
+    return size, size
 
 
 def _drop(segment: Segment, disk: Disk) -> None:
@@ -90,33 +116,75 @@ def _drop(segment: Segment, disk: Disk) -> None:
 
 
 def _read(
-    state: Recovered, segment: Segment, origin: str, lines: list[bytes], wanted: int
+    state: Recovered,
+    segment: Segment,
+    origin: str,
+    lines: list[bytes],
+    leaves: list[bytes],
+    published: Checkpoint | None,
 ) -> bytes | None:
-    """Replay a segment into `state`. Returns the root at size `wanted`, if it was passed."""
-    root = None
-    for number, raw in enumerate(lines, 1):
-        try:
-            _step(state, parse_line(raw), segment, origin, first=number == 1)
-        except (LineInvalid, LogDamaged) as error:
-            place = f"`{segment.path}` line {number}"
-            raise LogDamaged(f"{place}: {error}; run `audit verify`") from error
-        if number == 1 and state.frontier.size == wanted:
-            root = state.frontier.root()  # as the segment line states it
-        state.frontier.append(leaf_hash(raw))
-        if state.frontier.size == wanted:
-            root = state.frontier.root()
+    """Replay a segment into `state`. Returns the root at the checkpoint's size, if it is passed."""
+    _examine(state, segment, origin, lines, range(1))
+    signed, examined, root = 0, 1, None
+    passed = range(segment.first, segment.first + len(lines) + 1)
+    if published is not None and published.size in passed:
+        signed = published.size - segment.first
+        state.frontier.extend(leaves[:signed])
+        root = state.frontier.root()
+        if root == published.root and _recall(state, segment, lines[1:signed]):
+            examined = max(signed, 1)
+    _examine(state, segment, origin, lines, range(examined, len(lines)))
+    state.frontier.extend(leaves[signed:])
     return root
 
 
-def _step(state: Recovered, line: Line, segment: Segment, origin: str, *, first: bool) -> None:
-    if isinstance(line, SegmentLine) != first:
+def _recall(state: Recovered, segment: Segment, lines: list[bytes]) -> bool:
+    """Replay lines that are known to be those that were written, after the first of a segment.
+
+    A segment has up to 100,000 lines: examined one by one they keep a start waiting for seconds.
+    Gives whether all could be read.
+    """
+    newest = 0
+    try:
+        for index, raw in enumerate(lines, segment.first + 1):
+            value = orjson.loads(raw)
+            kind = value["k"]
+            if kind == "intern":
+                state.interned[sha256(canonical(value["v"])).digest()] = value["i"]
+                continue
+            newest = max(newest, value["t"])
+            if kind == "decision":
+                state.open[value["r"]] = index
+            elif kind == "outcome":
+                state.open.pop(value["r"], None)
+    except (KeyError, TypeError, ValueError):
+        return False
+    state.newest = max(state.newest, newest / 1e6)
+    return True
+
+
+def _examine(
+    state: Recovered, segment: Segment, origin: str, lines: list[bytes], which: range
+) -> None:
+    """Replay some lines, each held to the form of a line. Raises LogDamaged with its place."""
+    for place in which:
+        try:
+            line = parse_line(lines[place])
+            _step(state, line, segment, origin, place)
+        except (LineInvalid, LogDamaged) as error:
+            where = f"`{segment.path}` line {place + 1}"
+            raise LogDamaged(f"{where}: {error}; run `audit verify`") from error
+
+
+def _step(state: Recovered, line: Line, segment: Segment, origin: str, place: int) -> None:
+    if isinstance(line, SegmentLine) != (place == 0):
         raise LogDamaged("a segment starts with its one segment line")
     if isinstance(line, SegmentLine):
         _begin(state, line, segment, origin)
     elif isinstance(line, InternLine):
         state.interned[sha256(canonical(line.value)).digest()] = line.index
     else:
-        _follow(state, line)
+        _follow(state, line, segment.first + place)
 
 
 def _begin(state: Recovered, line: SegmentLine, segment: Segment, origin: str) -> None:
@@ -127,10 +195,10 @@ def _begin(state: Recovered, line: SegmentLine, segment: Segment, origin: str) -
     state.newest = state.segment_time = line.time / 1e6
 
 
-def _follow(state: Recovered, line: EntryLine) -> None:
+def _follow(state: Recovered, line: EntryLine, index: int) -> None:
     state.newest = max(state.newest, line.time / 1e6)
     if line.kind == "decision":
-        state.open[line.id] = state.frontier.size
+        state.open[line.id] = index
     elif line.kind == "outcome":
         state.open.pop(line.id, None)
 

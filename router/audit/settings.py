@@ -24,7 +24,7 @@ class LogSettings:
     dir: Path
     log_id: str
     signing_key: Path | Authority
-    segment_bytes: int = 64 << 20
+    segment_bytes: int = 16 << 20
     segment_seconds: float = inf
     heartbeat: float = 50.0
     stall: float = 5.0

@@ -55,7 +55,7 @@ class SealSection(Strict):
     prefix: str = ""
     endpoint: str | None = None
     credentials: Secret | None = None
-    size: Size = 64 << 20
+    size: Size = 16 << 20
     every: Duration = 3600.0
     local: Duration | None = None
 

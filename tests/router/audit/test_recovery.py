@@ -1,3 +1,4 @@
+import json
 import shutil
 from pathlib import Path
 
@@ -5,6 +6,7 @@ import pytest
 
 from router.audit.commands import run_show
 from router.audit.disk import LocalDisk
+from router.audit.entry import Interned
 from router.audit.errors import LogDamaged
 from router.audit.layout import Folder
 from router.audit.recovery import recover
@@ -151,3 +153,64 @@ async def test_requests_open_across_a_rotation_are_settled(tmp_path: Path) -> No
         "recovery"
     ]
     assert verify(box.folder, public_keys=[box.key]).ok
+
+
+async def test_what_was_signed_is_recalled_as_it_would_be_examined(tmp_path: Path) -> None:
+    """With each of the checkpoints a log ever had, and without one, the same is found."""
+    box = LogBox(tmp_path, segment_bytes=4000)
+    await box.refill(9)
+    log = await box.open()
+    shared = Interned({"tenant": "late", "allowed": ["IT"]})
+    for _ in range(4):
+        await box.request(log, shared)
+    for name in ("a", "b", "c"):
+        await log.commit(box.decision(name, shared), None)
+        box.clock.now += 60
+        await log.tick()
+    await log.record(box.outcome("b"))
+    box.copy(tmp_path / "crashed")
+    await log.close()
+    folder = Folder(tmp_path / "crashed").log("eu-1")
+    signed = [
+        json.loads(line)["checkpoint"] for line in folder.checkpoints.read_bytes().splitlines()
+    ]
+    inside = [text for text in signed if int(text.split("\n")[1]) > folder.segments()[-1].first + 1]
+    assert len(inside) >= 3
+    folder.checkpoint.unlink()
+    examined = recover(folder, "eu-1", LocalDisk())
+    assert set(examined.open) == {"a", "c"}
+    assert examined.interned
+    for text in signed:
+        folder.checkpoint.write_text(text)
+        recalled = recover(folder, "eu-1", LocalDisk())
+        assert (recalled.frontier.size, recalled.frontier.root()) == (
+            examined.frontier.size,
+            examined.frontier.root(),
+        )
+        rest = ("segment", "segment_bytes", "segment_time", "open", "interned", "newest", "torn")
+        assert [getattr(recalled, name) for name in rest] == [
+            getattr(examined, name) for name in rest
+        ]
+
+
+@pytest.mark.parametrize("line", [b"garbage", b'{"b":{},"k":"outcome","r":"a"}', b'{"k":"x"}'])
+async def test_a_line_after_what_was_signed_is_still_examined(box: LogBox, line: bytes) -> None:
+    await box.refill(3)
+    with last(box).open("ab") as file:
+        file.write(line + b"\n")
+    number = last(box).read_bytes().count(b"\n")
+    with pytest.raises(LogDamaged, match=f"line {number}: "):
+        await box.open()
+
+
+async def test_a_torn_list_of_checkpoints_is_mended_however_long_it_is(box: LogBox) -> None:
+    await box.refill(2)
+    checkpoints = Folder(box.folder).log("eu-1").checkpoints
+    good = checkpoints.read_bytes()
+    long = good + b"".join(b"%06d" % number for number in range(30_000))  # 180,000 bytes, no end
+    checkpoints.write_bytes(long)
+    recover(Folder(box.folder).log("eu-1"), "eu-1", LocalDisk())
+    assert checkpoints.read_bytes() == good
+    checkpoints.write_bytes(long[len(good) :])
+    recover(Folder(box.folder).log("eu-1"), "eu-1", LocalDisk())
+    assert checkpoints.read_bytes() == b""
