@@ -96,13 +96,26 @@ class _Tally:
     """What the frames said so far. Ends at the first error or the last frame.
 
     `last` are the last bytes of a good end, where they are kept to go out with the answer's own;
-    so many `answers` were asked for. `belied`: more content came after the reasons to stop.
+    so many `answers` were asked for. `belied`: more content came after the reasons to stop. `bare`:
+    the last of these came without any.
     """
 
-    __slots__ = ("answers", "belied", "done", "error", "events", "finish", "last", "sent", "usage")
+    __slots__ = (
+        "answers",
+        "bare",
+        "belied",
+        "done",
+        "error",
+        "events",
+        "finish",
+        "last",
+        "sent",
+        "usage",
+    )
 
     def __init__(self, answers: int) -> None:
         self.answers = answers
+        self.bare = False
         self.belied = False
         self.done = False
         self.error: StreamError | None = None
@@ -133,7 +146,9 @@ class _Tally:
             out.append(frame.data)
             if frame.content and self.ended:
                 self.belied = True
-            self.finish |= frame.finish
+            if frame.finish:
+                self.finish |= frame.finish
+                self.bare = not frame.content
             if frame.usage is not None:
                 self.usage = {**(self.usage or {}), **frame.usage}
             if frame.done:
@@ -232,8 +247,9 @@ async def _pulled(
 
 
 def _patience(pace: Pace, tally: _Tally) -> float:
-    """Seconds of silence that are waited through: few once nothing but the end is to come."""
-    return min(pace.idle, _TAIL) if tally.stopped else pace.idle
+    """Seconds of silence that are waited through: few once nothing but the end is to come. Beside a
+    piece of the answer a reason to stop may be one of many: whether more comes is not known."""
+    return min(pace.idle, _TAIL) if tally.stopped and tally.bare else pace.idle
 
 
 async def _pushed(

@@ -99,18 +99,15 @@ async def test_the_end_is_soon_where_a_blank_line_told_of_the_last_reason_to_sto
 async def test_reasons_to_stop_beside_each_piece_are_not_believed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Some servers write one on every chunk. A pause after two was the end of a whole answer."""
+    """Some servers write one on every chunk. A pause after any was the end of a whole answer."""
     monkeypatch.setattr("router.relay._TAIL", 0.1)
     piece = token().replace(b'"finish_reason": null', b'"finish_reason": "stop"')
     assert piece != token()
 
     async def say(line: Line) -> None:
-        for part in (piece, piece):
+        for part in (piece, piece, token(), DONE, b""):
             await line.part(part)
-            await asyncio.sleep(0.02)
-        await asyncio.sleep(0.4)
-        for part in (token(), DONE, b""):
-            await line.part(part)
+            await asyncio.sleep(0.4)
 
     async with asyncio.timeout(5):
         exchange, done = await run(say, idle=2.0)
@@ -126,6 +123,18 @@ async def test_reasons_to_stop_beside_each_piece_are_not_believed(
     async with asyncio.timeout(5):
         _, done = await run(stall, idle=0.4)
     assert (done.complete, done.failure) == (False, "timeout")
+
+
+async def test_one_beside_the_last_piece_ends_a_stream_that_nothing_else_ends() -> None:
+    piece = token().replace(b'"finish_reason": null', b'"finish_reason": "stop"')
+
+    async def say(line: Line) -> None:
+        await line.part(token() + piece)
+        await line.closed_by_peer()
+
+    async with asyncio.timeout(5):
+        _, done = await run(say, idle=0.4)
+    assert (done.complete, done.failure) == (True, None)
 
 
 @pytest.mark.parametrize("stopped", [True, False])
