@@ -7,7 +7,7 @@ snapshots as well, so that an auditor sees what they were.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -19,6 +19,7 @@ from regions.document import DocumentErrors
 from router.audit.disk import Disk
 from router.audit.layout import Folder
 from router.config import Config, ConfigError
+from router.settings.handover import logs_of
 from router.settings.loading import baseline_signatures, compliance_keys, read_files
 from router.settings.signing import signed_files
 
@@ -105,13 +106,37 @@ class AuthorityFile:
         except OSError as error:
             raise ConfigError(f"can't write `{self.path}`: {error.strerror}") from None
 
+
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """What is kept beside all logs of one router: another number of workers, each of which writes
+    a log of its own, must not forget whose signatures were needed."""
+
+    files: Sequence[AuthorityFile]
+
+    @classmethod
+    def of(cls, folder: Path, router: str, used: Sequence[str], disk: Disk) -> Beside:
+        """Of a router's logs in a folder, those in `used` among them, that may not be there yet."""
+        names = dict.fromkeys((*used, *logs_of(folder, router)))
+        return cls([AuthorityFile.of(folder, name, disk) for name in names])
+
     def uphold(self, config: Config, base: Path) -> None:
         """At a start: the configuration may serve, and what it asks for is in force from now.
 
         Raises:
-            ConfigError: those who had to sign before did not.
+            ConfigError: those who had to sign before did not, or it can't be read or kept.
         """
-        why = self.read().forbids(config, base)
-        if why is not None:
-            raise ConfigError(why)
+        for file in self.files:
+            why = file.read().forbids(config, base)
+            if why is not None:
+                raise ConfigError(why)
         self.keep(Authority.of(config, base))
+
+    def keep(self, authority: Authority) -> None:
+        """Put an authority in force for every log, durably.
+
+        Raises:
+            ConfigError: it can't be written.
+        """
+        for file in self.files:
+            file.keep(authority)

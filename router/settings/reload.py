@@ -25,7 +25,7 @@ from router.audit.entry import Entry, Json
 from router.audit.errors import AuditError
 from router.config import ConfigError
 from router.live import Files
-from router.narrowing.authority import NAME, Authority, AuthorityFile
+from router.narrowing.authority import NAME, Authority, Beside
 from router.settings.checking import Checked, Proven, check, ends, stores, unread_variables
 from router.settings.reload_files import fingerprint, needs_restart, signing_key
 from router.snapshot import Snapshot
@@ -136,7 +136,7 @@ def _check(source: Source, serving: Snapshot, now: float, proven: Proven) -> Che
 class Reloader:
     """Looks at the files of one router; `look` is called every few seconds and on SIGHUP.
 
-    `loaded` is called after each swap; `kept` holds the compliance keys beside the log.
+    `loaded` is called after each swap; `kept` holds the compliance keys beside the logs.
     """
 
     def __init__(
@@ -145,7 +145,7 @@ class Reloader:
         swap: Taking,
         source: Source,
         loaded: Callable[[], Awaitable[None]] | None = None,
-        kept: AuthorityFile | None = None,
+        kept: Beside | None = None,
     ) -> None:
         self._live = live
         self._loaded = loaded
@@ -243,7 +243,7 @@ class Reloader:
         return snapshot
 
     async def _now_sign(self, authority: Authority) -> None:
-        """Other keys are in force from now; kept beside the log for the next start."""
+        """Other keys are in force from now; kept beside the logs for the next start."""
         if authority == self._authority:
             return
         self._authority = authority

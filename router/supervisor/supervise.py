@@ -1,6 +1,7 @@
 """`serve` with several workers: the process that starts them and serves no request itself.
 
-1. what other processes of this router left is taken over (`router.settings.handover`);
+1. what other processes of this router left is taken over (`router.settings.handover`), and whose
+   signatures were needed then is upheld (`router.narrowing.authority`);
 2. the public address is bound once for each worker, with SO_REUSEPORT: the kernel spreads new
    connections over the sockets; a first bind without it finds out whether anybody else listens;
 3. the workers start, each with its socket, and ask for their orders;
@@ -27,6 +28,7 @@ from router.audit.errors import LogLocked
 from router.audit.layout import Folder
 from router.audit.settings import LogSettings
 from router.config import ConfigError
+from router.narrowing.authority import Beside
 from router.narrowing.operator import new_token, token_path
 from router.server import Listener, bind, listener, signals
 from router.settings.handover import hand_over, settle_log, worker_log
@@ -56,6 +58,8 @@ async def supervise(
     with alone(log.dir, config.id):
         logs = [worker_log(config.id, number) for number in range(1, count + 1)]
         await hand_over(log, config.id, logs)  # 1
+        kept = Beside.of(log.dir, config.id, logs, LocalDisk())
+        kept.uphold(snapshot.config, source.path.parent)
         address = reserved(config.listen)  # 2
         door = partial(bind, address, LISTEN, True)
         slots = [Slot(n, name, door, door(True)) for n, name in enumerate(logs, 1)]
@@ -69,7 +73,7 @@ async def supervise(
         crew.start()  # 3
         from router.supervisor import admin  # FastAPI, while the workers import what they need
 
-        reloader = Reloader(crew, crew, source)
+        reloader = Reloader(crew, crew, source, kept=kept)
         front = listener(admin.build(crew, reloader, token))
         await _run(crew, reloader, front, private, clocks)
         await settled(crew, log)

@@ -12,7 +12,7 @@ from router.audit.disk import LocalDisk
 from router.audit.settings import LogSettings
 from router.config import WatchSection
 from router.live import Live
-from router.narrowing.authority import AuthorityFile
+from router.narrowing.authority import Beside
 from router.narrowing.operator import new_token, token_path
 from router.narrowing.quarantine import Quarantine
 from router.narrowing.veto_file import VetoFile
@@ -99,8 +99,9 @@ class Watches:
             ConfigError: those whose signatures were needed before did not sign.
         """
         file = VetoFile.open(log.dir, log.log_id, LocalDisk())
-        authority = AuthorityFile.of(log.dir, log.log_id, LocalDisk())
-        if source is not None:
+        router = live.snapshot.config.router.id
+        authority = Beside.of(log.dir, router, [log.log_id], LocalDisk())
+        if source is not None and source.watched:  # else the supervisor did, for all workers
             authority.uphold(live.snapshot.config, source.path.parent)
         token = new_token(token_path(log.dir, log.log_id), clocks.entropy)
         quarantine = Quarantine(live, file)
