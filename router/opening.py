@@ -12,6 +12,7 @@ from collections.abc import Callable
 import orjson
 
 from router.answers.frames import Decoder, Frame, StreamError, WholeDecoder
+from router.answers.readings import read_chat
 from router.frozen import frozen, maker
 from router.sse import EVENT_LIMIT
 from router.transport.messages import (
@@ -181,10 +182,18 @@ async def _unfit(
     coding = header(response.headers, b"content-encoding")
     if coding is not None and coding.lower() != b"identity":
         return BadAnswer("the endpoint's answer is compressed, which was not asked for")
-    if media_type_of(header(response.headers, b"content-type")) == _JSON:
-        # Some servers answer a stream's early error as JSON with status 200.
-        _look_for_error(await _excerpt(response, soon))
+    await look_into(response, soon)
     return BadAnswer(f"the endpoint's answer is not {media_type.decode()}")
+
+
+async def look_into(response: OutboundResponse, until: float) -> None:
+    """Look for an error in an answer of another kind than was asked for: some servers write that
+    of a stream as JSON, with status 200.
+
+    Raises StreamFailed if there is one.
+    """
+    if media_type_of(header(response.headers, b"content-type")) == _JSON:
+        _look_for_error(await _excerpt(response, until))
 
 
 async def status_refused(response: OutboundResponse, until: float) -> StatusRefused:
@@ -212,8 +221,9 @@ def _look_for_error(body: bytes) -> None:
         document = orjson.loads(body)
     except orjson.JSONDecodeError:
         return
-    if isinstance(document, dict) and document.get("error") is not None:
-        raise StreamFailed(StreamError.read(document["error"], document))
+    error = read_chat(document).error if isinstance(document, dict) else None
+    if error is not None:
+        raise StreamFailed(error)
 
 
 async def _hold(

@@ -31,7 +31,8 @@ _STATUS_OF_NAME: tuple[tuple[re.Pattern[str], int], ...] = tuple(
 _NOT_LETTERS = re.compile(r"[^a-z]+")
 # Where an error may tell its status, in this order.
 _NAMED: Final = (
-    "type", "code", "status", "status_code", "statusCode", "http_status", "http_code", "error_code",
+    "code", "status", "status_code", "statusCode", "http_status", "http_code", "error_code", "type",
+    "error_type",
 )  # fmt: skip
 _WORDED: Final = ("message", "msg", "error_msg", "status_msg")
 # Words of an error that tells nothing else. Only where they begin it: later ones may be a prompt's.
@@ -45,6 +46,14 @@ _BUSY = re.compile(
     r"please wait)",
     re.IGNORECASE,
 )
+
+
+NO_CALLS: Final = "no_calls"
+"""A reason to stop that is a call, and no call."""
+UNUSABLE: Final = frozenset(
+    {NO_CALLS, "malformed_function_call", "malformed_model_output", "malformed_tool_use"}
+)
+"""What a model made of one request that can't be used: nothing against who runs it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +79,8 @@ class StreamError:
         """From the `error` member of an answer, whatever it holds, and what stands `beside` it."""
         error = value if isinstance(value, Mapping) else {"message": str(value)}
         names = [one.get(key) for one in (error, beside or {}) for key in _NAMED]
-        words = [name for name in names[: len(_NAMED)] if isinstance(name, str) and name]
+        called = [error.get(key) for key in ("type", "code", "status")]
+        words = [name for name in called if isinstance(name, str) and name]
         kind = _KIND.sub("_", words[0])[:64] if words else "error"
         said = [error.get(key) for key in _WORDED]
         message = next((str(one) for one in said if one), "")[:2000]

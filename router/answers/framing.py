@@ -11,6 +11,7 @@ from router.answers.readings import (
     read_chat,
     read_messages,
     read_responses,
+    read_whole,
 )
 from router.providers.base import Decoder, EqualEvents, Failure, Kind
 from router.providers.streams import JsonDecoder
@@ -22,6 +23,7 @@ _STATUS = {
     Kind.AUTH: 401,
     Kind.MISSING: 404,
     Kind.BAD_ANSWER: 502,
+    Kind.UNUSABLE: 500,
     Kind.CLIENT: 400,
     Kind.REFUSED: 400,
     Kind.CONTEXT_LENGTH: 400,
@@ -140,7 +142,7 @@ class FramedWhole:
         answer = decoder.answer if isinstance(decoder, JsonDecoder) else None
         if answer is None:
             return WholeReading(self._reader)(out)
-        return Frame(out, *self._reader(answer))
+        return Frame(out, *read_whole(self._reader, answer))
 
 
 def stream_error(failure: Failure) -> StreamError:

@@ -12,6 +12,7 @@ from regions.catalog import Catalog
 from regions.footprints.base import PLAIN_CALL, footprint
 from regions.footprints.bedrock import profiles_of
 from regions.health import Sign
+from router.answers.frames import UNUSABLE
 from router.errors import RequestError
 from router.opening import StatusRefused, StreamFailed
 from router.providers.base import Failure, Kind, Provider
@@ -25,6 +26,7 @@ _SIGNS: Final[Mapping[Kind, Sign]] = MappingProxyType(
         Kind.LOAD: Sign.LOAD,
         Kind.ILL: Sign.ILL,
         Kind.BAD_ANSWER: Sign.ILL,
+        Kind.UNUSABLE: Sign.CLIENT,  # of one request: another may have its answer
         # Our credential or configuration, not the replica: it goes behind for a moment.
         Kind.AUTH: Sign.LOAD,
         Kind.MISSING: Sign.LOAD,
@@ -268,7 +270,9 @@ def failed_attempt(provider: Provider, error: AttemptFailed, now: float) -> Fail
     """What a failed attempt means, in the provider's terms where it spoke."""
     if isinstance(error, StatusRefused):
         failure = provider.failure(error.status, error.headers, error.body, now)
-        return Failed.told(failure, error.fate)
+        # A limit did no work, under whatever status it was told.
+        fate = Fate.REFUSED if failure.kind is Kind.LOAD else error.fate
+        return Failed.told(failure, fate)
     if isinstance(error, Told):
         return Failed.told(error.failure, error.fate)
     if isinstance(error, StreamFailed):
@@ -284,6 +288,8 @@ def relayed_sign(how: object) -> Sign | None:
         return None
     if how.complete:
         return Sign.WHOLE
+    if how.error is not None and how.error.kind.lower() in UNUSABLE:
+        return Sign.CLIENT
     if how.error is None or how.error.status >= 500:
         return Sign.BROKE
     return _SIGNS[by_status(how.error.status)]

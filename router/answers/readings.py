@@ -13,7 +13,7 @@ from typing import NamedTuple
 import orjson
 
 from router.answers.calls import StreamedCalls
-from router.answers.frames import Frame, StreamError
+from router.answers.frames import NO_CALLS, UNUSABLE, Frame, StreamError
 from router.answers.mould import Mould
 from router.answers.numbers import parsed
 from router.sse import EVENT_LIMIT, Event, Scanner
@@ -33,14 +33,16 @@ class Reading(NamedTuple):
 
 Reader = Callable[[Object], Reading]
 _CONTENT = Reading(content=True)
+_EMPTY_PROMISE = Reading(error=StreamError(500, NO_CALLS, "a call was promised, and none came"))
 _CHOICES = 128
 # Reasons to stop of engines, and of the vendors behind them, that mean: not by the model.
 _BROKEN = frozenset(
     ("error", "abort", "aborted", "cancelled", "canceled", "failed", "error_finish",
-     "network_error", "insufficient_system_resource", "malformed_function_call")
+     "network_error", "insufficient_system_resource", *UNUSABLE)
 )  # fmt: skip
 _WORDS = ("message", "msg", "error_msg")
 _CODES = ("code", "type", "status_code", "statusCode", "error_code")
+_CALLS = frozenset(("tool_calls", "function_call"))
 _RESPONSE_ENDS = frozenset(("response.completed", "response.incomplete", "response.failed"))
 
 
@@ -74,6 +76,15 @@ def read_chat(document: Object) -> Reading:
             finish |= _bit(choice)
         content = content or _chat_content(choice)
     return Reading(content, finish, usage=_usage(document))
+
+
+def _promises_calls(document: Object) -> bool:
+    """Whether the reason to stop is a call: with none before it, it is an empty promise, after
+    which agents ask the same again for ever."""
+    choices = document.get("choices")
+    return isinstance(choices, list) and any(
+        [isinstance(one, dict) and one.get("finish_reason") in _CALLS for one in choices]
+    )
 
 
 def _given_up(*reasons: object) -> str | None:
@@ -166,6 +177,13 @@ def _response(response: Object) -> Reading:
     return Reading(bool(response.get("output")), ended, usage=_usage(response))
 
 
+def read_whole(reader: Reader, document: Object) -> Reading:
+    """What an answer says that is all in one piece."""
+    reading = reader(document)
+    promised = reading.finish and not reading.content and _promises_calls(document)
+    return _EMPTY_PROMISE if promised else reading
+
+
 class ModelName:
     """Makes an answer name the model that was asked for.
 
@@ -254,6 +272,7 @@ class SseDecoder:
         # What is made here of another surface's events is right.
         self._calls = None if model is None else StreamedCalls()
         self._drops = drops_usage
+        self._said = False
         self._scanner = Scanner(limit)
         self._begun = self._scanner.begun
         self._mould = Mould()
@@ -310,14 +329,22 @@ class SseDecoder:
         if self._model is not None:
             spliced = self._model.splice(raw, document)
             raw = _rewritten(event, self._model, document) if spliced is None else spliced
-        reading = self._reader(document)
-        if event.name == b"error" and reading.error is None:
-            reading = Reading(error=StreamError.read(document.get("error") or document))
+        reading = self._read(event, document)
         if self._drops and reading.usage and document.get("choices") == []:
             return Frame(b"", usage=reading.usage)
         if reading == _CONTENT:
             self._mould.learn(event.raw, raw)
         return Frame(raw, *reading)
+
+    def _read(self, event: Event, document: Object) -> Reading:
+        reading = self._reader(document)
+        if event.name == b"error" and reading.error is None:
+            return Reading(error=StreamError.read(document.get("error") or document))
+        if reading.content:
+            self._said = True
+        elif reading.finish and not self._said and _promises_calls(document):
+            return _EMPTY_PROMISE
+        return reading
 
 
 def _rewritten(event: Event, model: ModelName, document: Object) -> bytes:
@@ -348,4 +375,4 @@ class WholeReading:
 
     def read(self, body: bytes, document: Object) -> Frame:
         """The same of an answer that is parsed already and named as asked."""
-        return Frame(body, *self._reader(document))
+        return Frame(body, *read_whole(self._reader, document))

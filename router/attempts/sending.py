@@ -13,6 +13,7 @@ from router.opening import (
     OpenedStream,
     OpenedWhole,
     StreamFailed,
+    look_into,
     open_stream,
     open_whole,
     status_refused,
@@ -74,7 +75,10 @@ async def answered(
             raise await status_refused(response, min(until, by.loop_time() + ERROR_TIME))
         decoder = provider.decoder(ask, endpoint, response.headers)
         if isinstance(decoder, Failure):
-            response.abort()
+            try:
+                await look_into(response, min(until, by.loop_time() + ERROR_TIME))
+            finally:
+                response.abort()
             raise Told(decoder)
         # Frames are held until first content. `EqualEvents` come only of what is asked as a stream.
         if ask.stream or isinstance(decoder, EqualEvents):

@@ -140,6 +140,7 @@ class Kind(StrEnum):
     AUTH = "auth"
     MISSING = "missing"
     BAD_ANSWER = "bad_answer"
+    UNUSABLE = "unusable"
     CLIENT = "client"
     REFUSED = "refused"
     CONTEXT_LENGTH = "context_length"

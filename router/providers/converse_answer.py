@@ -12,6 +12,7 @@ from collections.abc import Mapping
 import orjson
 
 from router.answers.eventstream import EventStreamError, Message, MessageScanner
+from router.answers.frames import UNUSABLE
 from router.providers.base import Ask, Failure, Kind
 from router.providers.bedrock_failures import bedrock_error
 from router.providers.converse import Converse, Untranslatable
@@ -20,8 +21,6 @@ from router.usage import Usage, read_bedrock
 
 Object = Mapping[str, object]
 _UNTOLD: Object = {"inputTokens": 0, "outputTokens": 0, "totalTokens": 0}
-# Reasons to stop that are none of the model's: what came is not what it was to say.
-_BROKEN = frozenset({"malformed_model_output", "malformed_tool_use"})
 
 
 def openai_usage(usage: Usage) -> dict[str, object]:
@@ -99,9 +98,9 @@ class WholeAnswer:
 
 
 def _reason(answer: Object) -> str | None:
-    """The reason to stop of an answer or event that was given up; it has no name in OpenAI's."""
+    """The reason to stop of an answer or event that can't be used; it has no name in OpenAI's."""
     said = answer.get("stopReason")
-    return "error" if isinstance(said, str) and said in _BROKEN else None
+    return said if isinstance(said, str) and said in UNUSABLE else None
 
 
 def _message(made: Object) -> dict[str, object]:

@@ -14,7 +14,7 @@ from email.utils import parsedate_to_datetime
 
 import orjson
 
-from router.answers.frames import StreamError
+from router.answers.frames import UNUSABLE, StreamError
 from router.providers.base import Failure, Kind
 from router.providers.waits import retry_in
 from router.transport.messages import Headers, header
@@ -23,7 +23,7 @@ from router.transport.messages import Headers, header
 # 425 and 408 say "again", as 409, 423 and 449 do of a request that stores nothing; 424 is an
 # engine's own failure, 499 a proxy's that lost the engine behind it. Above 499 it is never the
 # client.
-LOAD = frozenset({409, 423, 425, 429, 449, 529})
+LOAD = frozenset({409, 423, 425, 429, 449, 498, 529})
 ILL = frozenset({408, 424, 499})
 AUTH = frozenset({401, 402, 403, 407})
 MISSING = frozenset({404, 405, 410, 501})
@@ -56,7 +56,8 @@ OPENAI_CODES = frozenset(
         "UnprocessableEntityError", "RateLimitError", "AuthenticationError", "billing_not_active",
         "insufficient_balance", "exceeded_current_quota_error", "model_decommissioned",
         "exceed_context_size_error", "tokens_limit_reached", "prompt_too_long",
-        "context_window_exceeded",
+        "context_window_exceeded", "ResponsibleAIPolicyViolation", "data_inspection_failed",
+        "DataInspectionFailed", "SensitiveContentDetected", "Arrearage",
     }
 )  # fmt: skip
 OPENAI_PARAMETERS = frozenset(
@@ -86,13 +87,19 @@ _LIMIT = re.compile(r"maximum context length is (\d{1,9}) tokens", re.IGNORECASE
 _UNPAID = frozenset(
     {
         "insufficient_quota", "billing_hard_limit_reached", "billing_not_active",
-        "insufficient_balance", "exceeded_current_quota_error",
+        "insufficient_balance", "exceeded_current_quota_error", "Arrearage",
     }
 )  # fmt: skip
 _KEY = frozenset({"invalid_api_key", "authentication_error", "AuthenticationError"})
 _ACCOUNT = re.compile(
     r"your credit balance is too low|insufficient (?:account )?balance|"
     r"(?:incorrect|invalid) api key|api key (?:not valid|expired)|user location is not supported",
+    re.IGNORECASE,
+)
+# A relay's word for a server behind it, under the status of a mistake.
+_BEHIND = re.compile(
+    r"(?:error from provider[^:]{0,60}: )?(?:upstream (?:request|error|connect|service)|"
+    r"provider returned error)",
     re.IGNORECASE,
 )
 _GONE = frozenset({"model_not_found", "model_decommissioned"})
@@ -119,7 +126,19 @@ _FULL = re.compile(
     r"rate limit|please wait",
     re.IGNORECASE,
 )
-_REFUSAL = frozenset({"content_filter", "content_policy_violation"})
+# Statuses that some give to a limit too, which its name or a number beside it then tells.
+_VAGUE = frozenset({400, 403, 500, 502})
+_LIMITS = frozenset({429, 529})
+_REFUSAL = frozenset(
+    {
+        "content_filter", "content_policy_violation", "ResponsibleAIPolicyViolation",
+        "data_inspection_failed", "DataInspectionFailed", "SensitiveContentDetected",
+    }
+)  # fmt: skip
+_FLAGGED = re.compile(
+    r"[^`\"]{0,99}(?:requires moderation|input was flagged|content management policy)",
+    re.IGNORECASE,
+)
 
 _MEANINGS: Mapping[Kind, str] = {
     Kind.LOAD: "the endpoint is at its limit; send the request again later",
@@ -127,6 +146,7 @@ _MEANINGS: Mapping[Kind, str] = {
     Kind.AUTH: "the endpoint refused our credential; the operator has to look at it",
     Kind.MISSING: "the endpoint does not have what it was configured for",
     Kind.BAD_ANSWER: "the endpoint's answer could not be read",
+    Kind.UNUSABLE: "the model's answer can't be used",
     Kind.CLIENT: "the endpoint refused the request as invalid; check its parameters",
     Kind.REFUSED: "the provider's content filter refused the request; change its content",
     Kind.CONTEXT_LENGTH: "the request is longer than the model's context; shorten it",
@@ -256,6 +276,8 @@ def openai_error(status: int, error: Mapping[str, object], wait: float | None) -
     code = next((name for name in told if name in OPENAI_CODES), "")
     said, window = text_in(error, "message", "detail"), None
     kind = _kind(status, code, said, error.get("param"))
+    if status in _VAGUE and code not in _UNPAID and StreamError.read(error).status in _LIMITS:
+        kind = Kind.LOAD
     message = meaning(kind)
     parameter = error.get("param")
     named = parameter if isinstance(parameter, str) and parameter in OPENAI_PARAMETERS else None
@@ -264,7 +286,7 @@ def openai_error(status: int, error: Mapping[str, object], wait: float | None) -
         if longer is not None or code in _TOO_LONG:
             kind, message = Kind.CONTEXT_LENGTH, longer or meaning(Kind.CONTEXT_LENGTH)
             window = _window(said, error.get("n_ctx"))
-        elif code in _REFUSAL:
+        elif code in _REFUSAL or _FLAGGED.match(said):
             kind, message = Kind.REFUSED, meaning(Kind.REFUSED)
         elif named is not None:
             message = f"the endpoint refused `{named}`; change it or leave it out"
@@ -278,12 +300,16 @@ def _kind(status: int, code: str, said: str, parameter: object) -> Kind:
         return Kind.AUTH if code in _UNPAID else kind  # a 429 too, but no time heals it
     if status == 503 and _FULL.search(said):
         return Kind.LOAD
+    if status == 403 and _FLAGGED.match(said):
+        return Kind.REFUSED
     if status == 500 and (code in _MISTAKES or _LIMIT.search(said)):
         return Kind.CLIENT
     if kind is not Kind.CLIENT:
         return kind
     if code in _UNPAID or code in _KEY or _ACCOUNT.match(said):
         return Kind.AUTH
+    if status == 400 and _BEHIND.match(said):
+        return Kind.ILL
     # Which model it is, the endpoint's configuration says.
     if code in _GONE or (parameter == "model" and _ABSENT.search(said)):
         return Kind.MISSING
@@ -302,6 +328,8 @@ def error_in_answer(told: StreamError) -> Failure:
 
     One that tells no type is the endpoint's own fault, but for a prompt that is too long.
     """
+    if told.kind.lower() in UNUSABLE:
+        return Failure(Kind.UNUSABLE, meaning(Kind.UNUSABLE), told.status)
     untold = told.status == 500 and told.kind == "error"
     status = 400 if untold and too_long(told.message) else told.status
     said = {"type": told.kind, "code": told.code, "message": told.message, "param": told.param}

@@ -80,3 +80,59 @@ async def test_an_answer_without_calls_passes_as_it_is(tmp_path: Path) -> None:
     async with built(tmp_path, lambda h, n: answer('"tool_calls"'), LIGHT) as world:
         done = await world.ask("eu")
     assert json.loads(done.written)["choices"][0]["message"]["content"] == '"tool_calls"'
+
+
+def promise(reason: str, **message: object) -> bytes:
+    choice = {"index": 0, "finish_reason": reason, **message}
+    return json.dumps({"model": "tiny", "choices": [choice]}).encode()
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+@pytest.mark.parametrize("reason", ["tool_calls", "function_call"])
+async def test_a_promise_of_calls_without_any_is_no_answer(
+    tmp_path: Path, reason: str, streamed: bool
+) -> None:
+    """Agents ask the same again, for ever. See Kilo-Org/kilocode#7773, mastra-ai/mastra#14187."""
+
+    def script(host: str, number: int) -> Reply:
+        if not streamed:
+            message = {"role": "assistant", "content": "", "tool_calls": []}
+            body = promise(reason, message=message)
+            return Reply(200, JSON, [body]) if host == "fra1" else answer()
+        end = b"data: %b\n\n" % promise(reason, delta={})
+        if host == "fra1":
+            return stream(event(role="assistant", content=""), end, DONE)
+        return stream(event(content="b"), DONE)
+
+    async with built(tmp_path, script, LIGHT) as world:
+        for _ in range(5):  # and one client that brings it about blames nobody
+            done = await world.ask("eu", stream=streamed)
+            assert (done.status, done.sent["x-domicile-endpoint"]) == (200, "par")
+        assert world.transport.at("fra1") == 5
+        assert world.router.live.health.marked(world.router.live.loop_time()) == ()
+
+
+@pytest.mark.parametrize("before", [True, False])
+async def test_nor_is_a_malformed_one_or_blames_anybody(tmp_path: Path, before: bool) -> None:
+    """As Gemini tells it: which call was malformed, the request brought about."""
+    end = b"data: %b\n\n" % promise("malformed_function_call", delta={})
+    said = [event(content="so")] if before else []
+
+    def script(host: str, number: int) -> Reply:
+        return stream(*said, end, DONE) if host == "fra1" else stream(event(content="b"), DONE)
+
+    async with built(tmp_path, script, LIGHT) as world:
+        for _ in range(5):
+            done = await world.ask("eu", stream=True)
+            assert done.sent["x-domicile-endpoint"] == ("fra" if before else "par")
+            assert (b'"code":"incomplete"' in done.written) is before
+        assert world.router.live.health.marked(world.router.live.loop_time()) == ()
+
+
+async def test_with_words_before_it_is_one(tmp_path: Path) -> None:
+    pieces = [event(content="so"), b"data: %b\n\n" % promise("tool_calls", delta={}), DONE]
+    async with built(tmp_path, lambda h, n: stream(*pieces), LIGHT) as world:
+        done = await world.ask("eu", stream=True)
+    assert done.sent["x-domicile-endpoint"] == "fra"
+    assert done.written.endswith(DONE)
+    assert outcomes(tmp_path)[0]["status"] == "ok"

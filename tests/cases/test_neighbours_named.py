@@ -36,18 +36,19 @@ LIMITS: Mapping[str, Mapping[str, object]] = {
 }
 
 
-@pytest.mark.parametrize("streamed", [False, True])
+@pytest.mark.parametrize("form", ["whole", "streamed", "whole where a stream was asked for"])
 @pytest.mark.parametrize("name", LIMITS)
-async def test_a_limit_is_load_by_whatever_name(tmp_path: Path, name: str, streamed: bool) -> None:
+async def test_a_limit_is_load_by_whatever_name(tmp_path: Path, name: str, form: str) -> None:
     """It did no work, so that another managed endpoint may be asked; and it is no illness.
 
     See tombii/better-ccflare#114, QuantumNous/new-api#6523.
     """
-    body = json.dumps(LIMITS[name]).encode()
+    body, streamed = json.dumps(LIMITS[name]).encode(), form != "whole"
 
     def script(host: str, number: int) -> Reply:
         if host.startswith("eu."):
-            return stream(b"data: %b\n\n" % body, DONE) if streamed else Reply(200, JSON, [body])
+            events = form == "streamed"
+            return stream(b"data: %b\n\n" % body, DONE) if events else Reply(200, JSON, [body])
         return stream(event(content="b"), DONE) if streamed else answer()
 
     async with built(tmp_path, script, LIGHT) as world:
@@ -78,6 +79,67 @@ async def test_so_are_others(tmp_path: Path, name: str) -> None:
     attempts = outcomes(tmp_path)[0]["attempts"]
     assert isinstance(attempts, list)
     assert [one["result"] for one in attempts] == [result, "ok"]
+
+
+VAGUE: Mapping[str, tuple[int, Mapping[str, object]]] = {
+    "400": (400, {"message": "no", "code": "rate_limit_exceeded", "type": "invalid_request_error"}),
+    "400, by a number": (400, {"message": "no", "code": 429}),
+    "403": (403, {"message": "no", "type": "rate_limit_error"}),
+    "498": (498, {"message": "flex tier capacity exceeded"}),
+    "500": (500, {"message": "RateLimitError: PROMPT", "type": "throttling_error", "code": "429"}),
+    "502": (502, {"message": "no", "status": "RESOURCE_EXHAUSTED"}),
+}
+
+
+@pytest.mark.parametrize("name", VAGUE)
+async def test_a_limit_is_load_under_whatever_status(tmp_path: Path, name: str) -> None:
+    """Some wrap another's answer and lose its status."""
+    status, error = VAGUE[name]
+    body = json.dumps({"error": error}).encode()
+    script = lambda h, n: Reply(status, JSON, [body]) if h.startswith("eu.") else answer()  # noqa: E731
+    async with built(tmp_path, script, LIGHT) as world:
+        done = await world.ask("world", model="openai")
+        assert (done.status, len(world.transport.sent)) == (200, 2)
+    attempts = outcomes(tmp_path)[0]["attempts"]
+    assert isinstance(attempts, list)
+    assert [one["result"] for one in attempts] == ["load", "ok"]
+
+
+@pytest.mark.parametrize(
+    "words", ["Upstream request failed", "Error from provider (X): Upstream request failed"]
+)
+async def test_a_relays_400_for_what_is_behind_it_is_not_the_clients(
+    tmp_path: Path, words: str
+) -> None:
+    """See ENTERPILOT/GoModel#605."""
+    body = json.dumps({"error": {"message": words, "type": "invalid_request_error"}}).encode()
+    script = lambda h, n: Reply(400, JSON, [body]) if h.startswith("eu.") else answer()  # noqa: E731
+    async with built(tmp_path, script, LIGHT) as world:
+        assert (await world.ask("world", model="openai")).status == 200
+
+
+FLAGGED: Mapping[str, tuple[int, Mapping[str, object]]] = {
+    "Azure": (400, {"code": "BadRequest", "message": "The response was filtered due to the prompt "
+                    "triggering Azure OpenAI's content management policy. PROMPT"}),
+    "Azure, by its code": (400, {"code": "ResponsibleAIPolicyViolation", "message": "no"}),
+    "OpenRouter": (403, {"code": 403, "message": "Your chosen model requires moderation and your "
+                         "input was flagged for PROMPT"}),
+    "Qwen": (400, {"code": "data_inspection_failed", "message": "no"}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FLAGGED)
+async def test_a_prompt_that_was_flagged_is_no_endpoints_fault(tmp_path: Path, name: str) -> None:
+    """Nor is it another's to answer; a 403 would else put the endpoint behind, for everybody."""
+    status, error = FLAGGED[name]
+    body = json.dumps({"error": error}).encode()
+    async with built(tmp_path, lambda h, n: Reply(status, JSON, [body]), LIGHT) as world:
+        for _ in range(2):
+            done = await world.ask("eu")
+            assert (done.status, done.code) == (400, "upstream_refused")
+            assert b"content filter" in done.written
+            assert b"PROMPT" not in done.written
+        assert {one.origin.host for one in world.transport.sent} == {"fra1"}
 
 
 async def test_a_mistake_of_the_clients_is_told_once(tmp_path: Path) -> None:

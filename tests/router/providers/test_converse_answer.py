@@ -333,7 +333,8 @@ def test_tool_calls_of_a_whole_answer(
     [
         ("max_tokens", "length"), ("stop_sequence", "stop"), ("content_filtered", "content_filter"),
         ("guardrail_intervened", "content_filter"), ("model_context_window_exceeded", "length"),
-        ("malformed_model_output", "error"), ("malformed_tool_use", "error"),
+        ("malformed_model_output", "malformed_model_output"),
+        ("malformed_tool_use", "malformed_tool_use"),
     ],
 )  # fmt: skip
 def test_reasons_to_stop(
