@@ -14,7 +14,7 @@ import orjson
 
 from router.errors import RequestError
 
-_IMAGE = re.compile(r"data:image/(?:png|jpeg|gif|webp);base64,[A-Za-z0-9+/]")
+_IMAGE = re.compile(r"data:image/(?:png|jpe?g|gif|webp);base64,[A-Za-z0-9+/]")
 _PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,39}")  # hardly a word of a prompt
 _TOOL_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")
 _ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
@@ -27,9 +27,10 @@ _MEMBERS: Mapping[str, frozenset[str]] = {
     "assistant": frozenset({"role", "content", "tool_calls", "thinking_blocks"}),
     "tool": frozenset({"role", "content", "tool_call_id"}),
 }
-# Said twice: reasoning is repeated in `thinking_blocks`, a tool's name in its call.
+# Said twice: reasoning, by either name, is repeated in `thinking_blocks`, which are signed, or is
+# another model's; a tool's name in its call.
 _REPEATED: Mapping[str, frozenset[str]] = {
-    "assistant": frozenset({"reasoning_content"}),
+    "assistant": frozenset({"reasoning_content", "reasoning"}),
     "tool": frozenset({"name"}),
 }
 
@@ -136,7 +137,8 @@ def _image(at: str, image: object) -> str:
             f"{at}.image_url.url",
             "must be a base64 `data:` URL of a png, jpeg, gif or webp image; urls are not fetched",
         )
-    return url
+    # Many call JPEG so, which isn't its name.
+    return url.replace("data:image/jpg;", "data:image/jpeg;", 1)
 
 
 def _check_tool_calls(at: str, message: Mapping[str, object]) -> None:

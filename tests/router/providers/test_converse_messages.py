@@ -28,6 +28,19 @@ def assistant(*calls: Any, **more: Any) -> dict[str, Any]:
     return {"role": "assistant", "content": None, "tool_calls": list(calls), **more}
 
 
+@pytest.mark.parametrize("name", ["reasoning", "reasoning_content"])
+def test_what_another_model_thought_stands_in_nobodys_way(name: str) -> None:
+    """As vLLM's answers hold it, before one of Bedrock's endpoints goes on with the dialogue."""
+    messages = [user(), {"role": "assistant", "content": "x", name: "hm"}, user()]
+    assert messages_of(messages, tools_given=False)[1] == {"role": "assistant", "content": "x"}
+
+
+def test_jpeg_by_its_other_name() -> None:
+    """See NousResearch/hermes-agent#55429."""
+    (made,) = messages_of([image("data:image/jpg;base64,iVBORw0KGgo=")], tools_given=False)
+    assert made == image("data:image/jpeg;base64,iVBORw0KGgo=")
+
+
 def test_an_ordinary_conversation() -> None:
     messages = [
         {"role": "developer", "content": "be brief"},
