@@ -19,7 +19,7 @@ from router.audit.errors import AuditError
 from router.audit.log import AuditLog, Committed
 from router.auth import Home, authenticate
 from router.capacity.priority import priority_of
-from router.capacity.quotas import Quotas, dearest, estimate, limited
+from router.capacity.quotas import Quotas, dearest, estimate
 from router.capacity.ranking import Ranking
 from router.decisions.classifying import Suites
 from router.decisions.remembered import Memory
@@ -94,7 +94,7 @@ class TwelveSteps:
         """
         self.bound.clear()
         self.allowing.clear()
-        for keeper in (self.scribe, self.filtering, self.ranking, receipts):
+        for keeper in (self.scribe, self.filtering, self.ranking, self.quotas, receipts):
             keeper.forget()
 
     async def authenticate(self, arrival: Arrival) -> Authenticated:
@@ -128,12 +128,12 @@ class TwelveSteps:
         key, limits = principal.key, principal.limits
         # Limits are for what clients ask themselves, not for what we ask again, in their places.
         own = arrival.purpose is not Purpose.SHADOW
-        held = limited(policy, principal) if own else ()
+        wanted = self.quotas.of(policy, principal) if own else None
         seats = None if own and limits.concurrency is None else ELSEWHERE
         lease = self.concurrency.enter(key if own else f"{key}/again", seats)
         try:
-            if held:
-                lease.reservation = await self.quotas.enter(held, arrival.id)
+            if wanted is not None:
+                lease.reservation = await self.quotas.enter(wanted, arrival.id)
             if (coding := arrival.exchange.head.get(b"content-encoding")) is not None:
                 refuse_coded(coding)
             most = arrival.snapshot.config.router.limits.body
@@ -144,9 +144,9 @@ class TwelveSteps:
             asked = arrival.surface.read(body)
             call = examine(arrival.surface.name, body, asked.texts is not None)
             priority = priority_of(authenticated, body)
-            if lease.reservation is not None and lease.reservation.measured:
+            if wanted is not None and lease.reservation is not None and wanted.measured:
                 usage = estimate(raw, body, asked.output_tokens)
-                micro = dearest(policy, asked.model, usage) if lease.reservation.priced else 0
+                micro = dearest(policy, asked.model, usage) if wanted.priced else 0
                 await lease.reservation.tokens(usage.input + usage.output, micro)
         except BaseException:
             lease.close()

@@ -10,12 +10,13 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from policies.model import App, Limits, Policy, Rate, Tenant
 from router import prices
 from router.config import Config
+from router.entries.alike import Alike
 from router.errors import RequestError
 from router.metrics import Metrics
 from router.state.ledger import Bucket, Full, Ledger, Level, Seats, Take
@@ -66,6 +67,24 @@ class Turns:
         return self._told[bucket.key] - now
 
 
+@dataclass(frozen=True, slots=True)
+class Demand:
+    """What every request of a key takes of its limits before it is read: one of each that counts
+    requests, and a seat of each that counts open ones.
+
+    Attributes:
+        held: whose limits count, see `holders`; one at least.
+        measured: whether tokens or dollars are limited: what a request comes to.
+        priced: whether what it costs is limited.
+    """
+
+    held: tuple[Holder, ...]
+    takes: tuple[Take, ...]
+    seats: tuple[Seats, ...]
+    measured: bool
+    priced: bool
+
+
 class Quotas:
     """Reserves against one ledger.
 
@@ -74,7 +93,7 @@ class Quotas:
         metrics: where refusals are counted.
     """
 
-    __slots__ = ("_ledger", "_metrics", "_turns")
+    __slots__ = ("_demands", "_ledger", "_metrics", "_turns")
 
     def __init__(
         self,
@@ -85,23 +104,29 @@ class Quotas:
         self._ledger = ledger
         self._turns = Turns(clock)
         self._metrics = metrics or Metrics()
+        self._demands: Alike[Principal, tuple[Policy, Demand | None]] = Alike()
 
-    async def enter(self, held: Sequence[Holder], lease: str) -> Reservation:
+    def of(self, policy: Policy, key: Principal) -> Demand | None:
+        """What a key's requests take, by the policy in force; `None` where nothing limits them.
+        Worked out once for both."""
+        known = self._demands.get(key)
+        if known is None or known[0] is not policy:
+            held = limited(policy, key)
+            known = self._demands.put(key, (policy, demand(held) if held else None))
+        return known[1]
+
+    def forget(self) -> None:
+        """Keep nothing of a policy that has been replaced."""
+        self._demands.clear()
+
+    async def enter(self, wanted: Demand, lease: str) -> Reservation:
         """Reserve one request and one seat of each.
-
-        Args:
-            held: see `holders`.
 
         Raises:
             RequestError: 429 with a computed `retry-after`.
         """
-        takes = _takes("requests", [(name, limits.requests, 1) for name, limits in held])
-        seats = tuple([
-            Seats("concurrency", f"{name}/open", limits.concurrency)
-            for name, limits in held if limits.concurrency is not None
-        ])  # fmt: skip
-        takes, levels = await self.taken(takes, seats, lease)
-        return Reservation(self, held, lease, takes, seats, levels)
+        takes, levels = await self.taken(wanted.takes, wanted.seats, lease)
+        return Reservation(self, wanted, lease, takes, levels)
 
     async def taken(
         self, takes: tuple[Take, ...], seats: Sequence[Seats], lease: str
@@ -116,7 +141,7 @@ class Quotas:
         except Full as full:
             self._metrics.count("domicile_limited_total", (_whose(full.of)[0], full.of.name))
             raise refused(full, self._turns.after(full)) from None
-        if any(level.alone for level in levels):
+        if levels and any(level.alone for level in levels):
             takes = tuple([replace(take, alone=True) for take in takes])
         return takes, levels
 
@@ -132,35 +157,24 @@ class Quotas:
 class Reservation:
     """What one request holds of its limits. Closing twice gives back once."""
 
-    __slots__ = ("_held", "_quotas", "_seats", "_settled", "_takes", "_used", "lease", "levels")
+    __slots__ = ("_quotas", "_seats", "_settled", "_takes", "_used", "lease", "levels", "wanted")
 
     def __init__(
         self,
         quotas: Quotas,
-        held: Sequence[Holder],
+        wanted: Demand,
         lease: str,
         takes: tuple[Take, ...],
-        seats: tuple[Seats, ...],
         levels: tuple[Level, ...],
     ) -> None:
         self._quotas = quotas
-        self._held = held
         self._takes = takes
-        self._seats = seats
+        self._seats = wanted.seats
         self._used: tuple[Take, ...] = ()
         self._settled = False
+        self.wanted = wanted
         self.lease = lease
         self.levels = levels
-
-    @property
-    def measured(self) -> bool:
-        """Whether tokens or dollars are limited: what a request comes to."""
-        return any(limits.tokens or limits.dollars for _, limits in self._held)
-
-    @property
-    def priced(self) -> bool:
-        """Whether what a request costs is limited."""
-        return any(limits.dollars is not None for _, limits in self._held)
 
     async def tokens(self, estimate: int, micro: int = 0) -> None:
         """Reserve what the request may use: tokens, and dollars in millionths. The whole limit at
@@ -170,9 +184,10 @@ class Reservation:
         Raises:
             RequestError: 429; the caller closes the reservation.
         """
+        held = self.wanted.held
         takes = (
-            *_takes("tokens", [(name, limits.tokens, estimate) for name, limits in self._held]),
-            *_takes("dollars", [(name, limits.dollars, micro) for name, limits in self._held]),
+            *_takes("tokens", [(name, limits.tokens, estimate) for name, limits in held]),
+            *_takes("dollars", [(name, limits.dollars, micro) for name, limits in held]),
         )
         if takes:
             self._used, levels = await self._quotas.taken(takes, (), self.lease)
@@ -182,6 +197,8 @@ class Reservation:
         """Correct the estimate, or what was said before, to the tokens and millionths of dollars
         that were used; the request itself stays counted."""
         self._settled = True
+        if not self._used:
+            return
         found = [(take, micro if take.bucket.name == "dollars" else used) for take in self._used]
         more = [replace(t, amount=now - t.amount) for t, now in found if now != t.amount]
         if more:
@@ -286,6 +303,21 @@ def holders(
     if key is not None and key.limits.any:
         found.append((f"{tenant.name}/key:{key.key}", key.limits))
     return tuple(found)
+
+
+def demand(held: Sequence[Holder]) -> Demand:
+    """What a request takes before it is read, where these limits count."""
+    seats = [
+        Seats("concurrency", f"{name}/open", limits.concurrency)
+        for name, limits in held if limits.concurrency is not None
+    ]  # fmt: skip
+    return Demand(
+        tuple(held),
+        _takes("requests", [(name, limits.requests, 1) for name, limits in held]),
+        tuple(seats),
+        measured=any(limits.tokens or limits.dollars for _, limits in held),
+        priced=any(limits.dollars is not None for _, limits in held),
+    )
 
 
 def _whose(of: Bucket | Seats) -> tuple[str, str]:

@@ -33,7 +33,7 @@ def receipt_headers(dispatched: Dispatched) -> Lines:
         receipt.record.encode(), len(dispatched.attempts),
     )  # fmt: skip
     reservation = plan.admitted.lease.reservation
-    if reservation is not None:
+    if reservation is not None and reservation.levels:
         told = reservation.headers.items()
         shown += lines([(name.encode(), value.encode()) for name, value in told])
     return Lines(shown)

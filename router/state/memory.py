@@ -33,6 +33,11 @@ class MemoryLedger:
 
     def take_now(self, takes: Sequence[Take], seats: Sequence[Seats]) -> tuple[Level, ...]:
         """`take`, without awaiting. Raises Full."""
+        if not takes:  # as of most keys: only who is open is counted
+            if (seat := self._taken(seats)) is not None:
+                raise seat
+            self._sit(seats)
+            return ()
         now = self._clock()
         scaled = [Take(self._scaled(take.bucket), take.amount) for take in takes]
         levels = [self._level(take.bucket, now) for take in scaled]
@@ -41,22 +46,29 @@ class MemoryLedger:
             for take, level in zip(scaled, levels, strict=True)
             if (wait := missing(level, take)) > 0
         ]
-        full += [
-            Full(seat, SEAT)
-            for seat in seats
-            if self._open.get(seat.key, 0) >= max(1, int(seat.limit * self._share))
-        ]
+        if (seat := self._taken(seats)) is not None:
+            full.append(seat)
         if full:
             raise max(full, key=lambda one: one.retry_after)
         for take, level in zip(scaled, levels, strict=True):
             self._levels[take.bucket.key] = (level - take.amount, now, take.bucket)
-        for seat in seats:
-            self._open[seat.key] = self._open.get(seat.key, 0) + 1
+        self._sit(seats)
         self._sweep(now)
         return tuple(
             told(take.bucket, level - take.amount)
             for take, level in zip(scaled, levels, strict=True)
         )
+
+    def _taken(self, seats: Sequence[Seats]) -> Full | None:
+        """The first of which none is free: whoever waits for one waits as long for all."""
+        for seat in seats:
+            if self._open.get(seat.key, 0) >= max(1, int(seat.limit * self._share)):
+                return Full(seat, SEAT)
+        return None
+
+    def _sit(self, seats: Sequence[Seats]) -> None:
+        for seat in seats:
+            self._open[seat.key] = self._open.get(seat.key, 0) + 1
 
     def settle(self, takes: Sequence[Take]) -> None:
         """See `Ledger`."""

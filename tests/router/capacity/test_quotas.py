@@ -10,7 +10,7 @@ import pytest
 
 from policies.model import Limits, Rate, Tenant
 from router.auth import Principal
-from router.capacity.quotas import Quotas, estimate, exactness, holders, refused
+from router.capacity.quotas import Quotas, demand, estimate, exactness, holders, refused
 from router.config import StateSection
 from router.errors import RequestError
 from router.state.ledger import Bucket, Full
@@ -28,6 +28,17 @@ def limit(world: Scripted, limits: Limits) -> None:
     tenants["eu"] = replace(tenants["eu"], limits=limits)
     changed = replace(policy, tenants=tenants)
     world.router.live.snapshot = replace(world.router.live.snapshot, policy=changed)
+
+
+async def test_limits_of_a_new_policy_count_from_the_next_request_on(tmp_path: Path) -> None:
+    """What a key's requests take is worked out once a policy, and no longer than that is it."""
+    hour = [Limits(), Limits(requests=Rate(1, 3600)), Limits(), Limits(requests=Rate(2, 3600))]
+    told = []
+    async with scripted(tmp_path, lambda host, number: answer()) as world:
+        for limits in hour:
+            limit(world, limits)
+            told.append([(await world.ask()).code for _ in range(2)])
+    assert told == [["ok"] * 2, ["ok", "rate_limit"], ["ok"] * 2, ["rate_limit"] * 2]
 
 
 async def test_requests_are_counted_and_told(tmp_path: Path) -> None:
@@ -82,13 +93,13 @@ async def test_seats_come_back(tmp_path: Path) -> None:
     ledger = MemoryLedger(lambda: 0.0)
     quotas = Quotas(ledger)
     tenant = Tenant("t", limits=Limits(concurrency=1))
-    held = await quotas.enter(holders(tenant), "a")
+    held = await quotas.enter(demand(holders(tenant)), "a")
     with pytest.raises(RequestError) as caught:
-        await quotas.enter(holders(tenant), "b")
+        await quotas.enter(demand(holders(tenant)), "b")
     assert caught.value.code == "concurrency_limit"
     held.close()
     held.close()
-    await quotas.enter(holders(tenant), "b")
+    await quotas.enter(demand(holders(tenant)), "b")
 
 
 def test_a_tenant_without_limits_holds_nothing() -> None:
@@ -110,13 +121,13 @@ async def test_a_keys_own_limit_is_counted_where_everybody_counts() -> None:
         holders(Tenant("t"), None, Principal(name, "t", limits=Limits(concurrency=2)))
         for name in ("k", "other")
     )
-    held = await one.enter(own, "a")
-    await other.enter(own, "b")
+    held = await one.enter(demand(own), "a")
+    await other.enter(demand(own), "b")
     with pytest.raises(RequestError, match="the limit of 2 concurrency"):
-        await one.enter(own, "c")
-    await one.enter(others, "d")
+        await one.enter(demand(own), "c")
+    await one.enter(demand(others), "d")
     held.close()
-    await other.enter(own, "c")
+    await other.enter(demand(own), "c")
 
 
 @pytest.mark.parametrize(

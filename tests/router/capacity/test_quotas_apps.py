@@ -9,7 +9,7 @@ import pytest
 
 from policies.model import App, Limits, Rate, Tenant
 from regions.model import Price
-from router.capacity.quotas import Quotas, holders
+from router.capacity.quotas import Quotas, demand, holders
 from router.errors import RequestError
 from router.state.memory import MemoryLedger
 from tests.router.scripted import Scripted, answer, failure, scripted
@@ -20,7 +20,7 @@ MICRO = 1_000_000
 async def refused(quotas: Quotas, tenant: Tenant, app: App | None) -> str:
     """The code that a request is refused with; empty for one that may go on."""
     try:
-        await quotas.enter(holders(tenant, app), "lease")
+        await quotas.enter(demand(holders(tenant, app)), "lease")
     except RequestError as error:
         return error.code
     return ""
@@ -39,7 +39,7 @@ async def test_an_apps_limit_counts_beside_its_tenants() -> None:
 async def test_an_app_of_a_tenant_without_limits_has_its_own() -> None:
     quotas = Quotas(MemoryLedger(lambda: 0.0))
     crm = App("crm", limits=Limits(concurrency=1))
-    held = await quotas.enter(holders(Tenant("t"), crm), "a")
+    held = await quotas.enter(demand(holders(Tenant("t"), crm)), "a")
     assert await refused(quotas, Tenant("t"), crm) == "concurrency_limit"
     held.close()
     assert await refused(quotas, Tenant("t"), crm) == ""
@@ -50,7 +50,7 @@ async def test_headers_show_the_limit_with_less_left(own: int, apps: int, told: 
     quotas = Quotas(MemoryLedger(lambda: 0.0))
     tenant = Tenant("t", limits=Limits(requests=Rate(own, 60)))
     app = App("a", limits=Limits(requests=Rate(apps, 60)))
-    held = await quotas.enter(holders(tenant, app), "a")
+    held = await quotas.enter(demand(holders(tenant, app)), "a")
     assert held.headers["x-ratelimit-remaining-requests"] == told
 
 
@@ -60,7 +60,7 @@ async def test_both_are_settled_and_given_back() -> None:
     both = Limits(tokens=Rate(1000, 60), dollars=Rate(10 * MICRO, 60))
     tenant, app = Tenant("t", limits=both), App("a", limits=both)
     for used in (None, (100, 2 * MICRO)):
-        held = await quotas.enter(holders(tenant, app), "a")
+        held = await quotas.enter(demand(holders(tenant, app)), "a")
         await held.tokens(800, 9 * MICRO)
         if used is not None:
             held.settle(*used)

@@ -17,7 +17,7 @@ from redis.asyncio import Redis
 from policies.model import App, Limits, Rate, Tenant
 from regions.model import Price
 from router.auth import KeyRing, Principal, StoredKey
-from router.capacity.quotas import Holder, Quotas, holders
+from router.capacity.quotas import Holder, Quotas, demand, holders
 from router.errors import RequestError
 from router.state.memory import MemoryLedger
 from router.state.shared import SharedLedger
@@ -138,7 +138,7 @@ class Reference:
 async def asked(quotas: Quotas, held: Sequence[Holder], act: Act) -> bool:
     """The same of the real one."""
     try:
-        found = await quotas.enter(held, f"lease-{next(NAMES)}")
+        found = await quotas.enter(demand(held), f"lease-{next(NAMES)}")
     except RequestError:
         return False
     try:
@@ -247,10 +247,10 @@ async def test_who_comes_when_told_gets_in(rates: list[tuple[int, float]]) -> No
     held = of_one_app("t", own[0], own[1], [own[2]])[0]
     for _ in range(40):
         try:
-            await quotas.enter(held, "lease")
+            await quotas.enter(demand(held), "lease")
         except RequestError as error:
             now += max(1, ceil(error.retry_after or 0))
-            await quotas.enter(held, "lease")
+            await quotas.enter(demand(held), "lease")
 
 
 async def test_the_last_to_have_room_is_told_by_redis_too(requires_redis: str) -> None:
@@ -263,13 +263,13 @@ async def test_the_last_to_have_room_is_told_by_redis_too(requires_redis: str) -
         of_one_app("a", quick, slow, [quick])[0],
         of_one_app("b", slow, quick, [quick])[0],
     ):
-        found = await quotas.enter(held, "one")
+        found = await quotas.enter(demand(held), "one")
         found.settle(0)
         found.close()
         await ledger.close()
-        await quotas.enter(held, "two")
+        await quotas.enter(demand(held), "two")
         with pytest.raises(RequestError) as caught:
-            await quotas.enter(held, "three")
+            await quotas.enter(demand(held), "three")
         assert caught.value.code == "rate_limit"
         assert 1700 < (caught.value.retry_after or 0) <= 1801
     await client.aclose()
@@ -278,7 +278,7 @@ async def test_the_last_to_have_room_is_told_by_redis_too(requires_redis: str) -
 async def entered(quotas: Quotas, held: Sequence[Holder]) -> str:
     """The words of a refusal; empty for what goes on."""
     try:
-        await quotas.enter(held, f"lease-{next(NAMES)}")
+        await quotas.enter(demand(held), f"lease-{next(NAMES)}")
     except RequestError as error:
         return error.message
     return ""
@@ -312,8 +312,8 @@ async def test_headers_show_what_a_client_may_still_do() -> None:
     quotas = Quotas(MemoryLedger(lambda: 0.0), lambda: 0.0)
     busy, own = Limits(Rate(100, 60)), Limits(Rate(5, 60))
     for _ in range(90):
-        await quotas.enter(holders(Tenant("t", limits=busy)), "a")
-    found = await quotas.enter(of_one_app("t", busy, Limits(), [own])[0], "b")
+        await quotas.enter(demand(holders(Tenant("t", limits=busy))), "a")
+    found = await quotas.enter(demand(of_one_app("t", busy, Limits(), [own])[0]), "b")
     assert found.headers["x-ratelimit-limit-requests"] == "5"
     assert found.headers["x-ratelimit-remaining-requests"] == "4"
 

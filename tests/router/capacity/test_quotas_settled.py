@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from policies.model import Limits, Rate, Tenant
-from router.capacity.quotas import Quotas, Reservation, holders
+from router.capacity.quotas import Quotas, Reservation, demand, holders
 from router.dispatch import DecideAgain, Dispatched, Dispatcher
 from router.errors import RequestError
 from router.state.memory import MemoryLedger
@@ -32,7 +32,7 @@ class House:
         self.quotas = Quotas(MemoryLedger(lambda: self.now), lambda: self.now)
 
     async def enter(self, tokens: int = 0) -> Reservation:
-        found = await self.quotas.enter(holders(Tenant("t", limits=self.limits)), "lease")
+        found = await self.quotas.enter(demand(holders(Tenant("t", limits=self.limits))), "lease")
         if tokens:
             try:
                 await found.tokens(tokens)
