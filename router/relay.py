@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 import orjson
 
 from router.answers.frames import Frame, StreamError
-from router.frozen import frozen
+from router.frozen import frozen, maker
 from router.inbound.exchange import Exchange, Lines, Prompt
 from router.opening import OpenedStream, OpenedWhole
 from router.sse import only_alive
@@ -66,6 +66,9 @@ class Relayed:
     finish: bool
     usage: Mapping[str, object] | None
     answer: bytes = b""
+
+
+_relayed = maker(Relayed)
 
 
 def chat_error(reason: str) -> bytes:
@@ -333,6 +336,6 @@ async def deliver(
         failure = "client_stalled"
     gone = exchange.gone
     whole, ended = failure is None and not gone, frame.finish > 0
-    return Relayed(
+    return _relayed(
         whole, gone, None if gone else failure, None, len(body), 1, 0, ended, frame.usage
     )

@@ -26,7 +26,7 @@ from router.audit.layout import DIGEST, Folder, LogFolder
 from router.audit.note import Checkpoint, parse_checkpoint
 from router.audit.openings import Openings
 from router.audit.reading import Inclusion, LogReader, Shown
-from router.audit.receipt import Receipt
+from router.audit.receipt import Receipt, make_receipt
 from router.audit.recovery import Recovered, recover
 from router.audit.roster import append_roster, last_key, roster_head
 from router.audit.settings import LogHealth, LogSettings
@@ -387,7 +387,7 @@ class AuditLog:
         log = self._settings.log_id
         for future, index in waiters:
             if not future.done():
-                future.set_result(Receipt(log, index, leaves[index - first].hex(), text))
+                future.set_result(make_receipt(log, index, leaves[index - first].hex(), text))
         if self._waiters or self._timer is None:
             self._swap()
 

@@ -7,7 +7,7 @@ import orjson
 
 from router.audit.errors import NoteInvalid
 from router.audit.layout import DIGEST
-from router.frozen import frozen
+from router.frozen import frozen, maker
 
 
 @frozen
@@ -38,6 +38,9 @@ class Receipt:
     def head(self) -> str:
         """The signed tree head in base64, for a header."""
         return in_header(self.checkpoint)
+
+
+make_receipt = maker(Receipt)
 
 
 @lru_cache(64)
