@@ -10,8 +10,10 @@ from fastapi.responses import JSONResponse, Response
 
 from router.alive import healthy
 from router.errors import RequestError
-from router.inbound.once import once
+from router.exposition import rendered
+from router.inbound.every_route import once
 from router.live import Live
+from router.metrics import ALL
 from router.narrowing.operating import (
     AcceptanceAsked,
     EraseAsked,
@@ -42,7 +44,7 @@ def build(live: Live, watches: Watches | None = None) -> FastAPI:
     async def metrics() -> Response:
         """The Prometheus text exposition."""
         live.refresh_gauges()
-        return Response(live.metrics.render(), media_type=TEXT)
+        return Response(rendered(live.metrics.read(), ALL), media_type=TEXT)
 
     @app.get("/status")
     async def shown() -> Status:

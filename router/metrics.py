@@ -1,22 +1,17 @@
 """Metrics as plain dicts, shown in the Prometheus text format when somebody asks.
 
-Recording costs a dict look-up; the exposition is rendered by `prometheus_client`. Label
-values come from closed sets only (steps, codes, endpoint names, directions): never from a
-client, so nobody can grow them.
+Recording costs a dict look-up; `router.exposition` renders what was counted. Label values come
+from closed sets only (steps, codes, endpoint names, directions): never from a client, so nobody
+can grow them.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
-
-from prometheus_client import CollectorRegistry, generate_latest
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
-from prometheus_client.metrics_core import Metric
-from prometheus_client.registry import Collector
 
 if TYPE_CHECKING:
     from router.types import Attempt
@@ -260,10 +255,6 @@ class Metrics:
         histograms = {key: list(counts) for key, counts in self._histograms.items()}
         return Readout(dict(self._values), dict(self._gauges), histograms)
 
-    def render(self) -> bytes:
-        """The Prometheus text exposition."""
-        return rendered(self.read(), ALL)
-
 
 def attempted(metrics: Metrics, tried: Iterable[Attempt], *, stream: bool) -> None:
     """Count attempts by what came of them; of a stream, how long its first content took."""
@@ -272,51 +263,3 @@ def attempted(metrics: Metrics, tried: Iterable[Attempt], *, stream: bool) -> No
         metrics.count("domicile_attempts_total", (one.endpoint, told))
         if stream and one.result == "ok":
             metrics.time("domicile_first_content_seconds", one.millis / 1000, (one.endpoint,))
-
-
-def rendered(read: Readout, described: Iterable[Described]) -> bytes:
-    """The Prometheus text exposition of what was counted."""
-    registry = CollectorRegistry(auto_describe=False)
-    registry.register(_Exposed([_family(one, read) for one in described]))
-    return generate_latest(registry)
-
-
-def _family(described: Described, read: Readout) -> Metric:
-    if described.kind == "histogram":
-        return _histogram(described, read)
-    kind, source = _GAUGE, read.gauges
-    if described.kind == "counter":
-        kind, source = _COUNTER, read.counters
-    family = kind(described.name, described.help, labels=described.labels)
-    for (name, labels), value in sorted(source.items()):
-        if name == described.name:
-            family.add_metric(labels, value)
-    return family
-
-
-def _histogram(described: Described, read: Readout) -> Metric:
-    family = HistogramMetricFamily(described.name, described.help, labels=described.labels)
-    for (name, labels), counts in sorted(read.histograms.items()):
-        if name == described.name:
-            family.add_metric(labels, list(_cumulative(counts[:-1])), counts[-1])
-    return family
-
-
-_Simple = type[CounterMetricFamily] | type[GaugeMetricFamily]
-_COUNTER: Final[_Simple] = CounterMetricFamily
-_GAUGE: Final[_Simple] = GaugeMetricFamily
-
-
-class _Exposed(Collector):
-    def __init__(self, families: Iterable[Metric]) -> None:
-        self._families = families
-
-    def collect(self) -> Iterable[Metric]:
-        return self._families
-
-
-def _cumulative(counts: list[float]) -> Iterator[tuple[str, float]]:
-    total = 0.0
-    for bound, count in zip((*map(str, SECONDS), "+Inf"), counts, strict=True):
-        total += count
-        yield bound, total

@@ -23,8 +23,8 @@ from router.entries.auditing import MOST, PageView, auditor, page_for, record_fo
 from router.entries.reading_records import RecordView
 from router.entries.reporting import TYPES, Form, Reporting, run
 from router.errors import RequestError
+from router.inbound.every_route import once
 from router.inbound.misdirection import direct
-from router.inbound.once import once
 from router.live import FULL, Live
 from router.surfaces import described
 

@@ -6,8 +6,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from starlette.requests import Request
-
 from router.errors import RequestError
 
 ONCE: Final = frozenset({b"authorization", b"x-api-key"})
@@ -29,13 +27,3 @@ def refuse_repeated(names: Iterable[bytes]) -> None:
     """
     for name in sorted(ONCE.intersection(names)):
         raise twice(name.decode())
-
-
-async def once(request: Request) -> None:
-    """The same before every route of a FastAPI application.
-
-    Raises:
-        RequestError: as `refuse_repeated` does.
-    """
-    names = [name for name, _ in request.headers.raw]
-    refuse_repeated(name for name in ONCE if names.count(name) > 1)

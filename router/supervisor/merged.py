@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from router.metrics import ALL, Described, Readout, rendered
+from router.exposition import rendered
+from router.metrics import ALL, Described, Readout
 
 LABEL = "worker"
 NOTHING = Readout({}, {}, {})

@@ -20,8 +20,6 @@ from router.settings.credentials import INSTANCE_ROLE
 from router.settings.reload import Reloader, Source
 from router.settings.swap import Swap
 from router.snapshot import Snapshot
-from router.storage.exports import export_watch
-from router.storage.seal import seal_watch
 from router.transport.messages import Transport
 from router.transport.names import Addresses
 from router.watch.bedrock_reader import BedrockReader
@@ -136,9 +134,13 @@ class Watches:
         loops.start([Loop("peers", LOOK_AT_PEERS, peers.look, limit=600.0)])
         exports = live.snapshot.config.log.exports
         if source is not None and exports:
+            from router.storage.exports import export_watch
+
             follow = export_watch(live, log, exports, base, transport, environment)
             loops.start([Loop("exports", LOOK_AT_SINKS, follow.look, limit=600.0)])
         if source is not None and live.snapshot.config.log.seal is not None:
+            from router.storage.seal import seal_watch
+
             seal = seal_watch(live, log, environment, source.path.parent)
             loops.start([Loop("seal", LOOK_AT_SEGMENTS, seal.look, limit=3600.0)])
         made = cls(quarantine, swap, drift, reloader, loops, token, prober)

@@ -8,6 +8,7 @@ from pathlib import Path
 from prometheus_client.parser import text_string_to_metric_families
 
 import router
+from router.exposition import rendered
 from router.metrics import ALL
 from tests.router.scripted import DONE, Reply, Scripted, answer, event, failure, scripted, stream
 
@@ -25,7 +26,7 @@ class Late(Reply):
 
 def counted(world: Scripted, name: str) -> dict[str, float]:
     """A histogram's count and sum by its endpoint."""
-    text = world.router.live.metrics.render().decode()
+    text = rendered(world.router.live.metrics.read(), ALL).decode()
     return {
         sample.labels.get("endpoint", "") + sample.name.removeprefix(name): sample.value
         for family in text_string_to_metric_families(text)

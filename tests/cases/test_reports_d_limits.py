@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 
 from router.config import Limits
+from router.exposition import rendered
+from router.metrics import ALL
 from router.state.ledger import Bucket, Full, Seats, Take
 from router.state.memory import MemoryLedger
 from router.transport.messages import OutboundRequest, OutboundResponse, Timeouts
@@ -149,7 +151,7 @@ async def test_probes_01_a_canary_is_opt_in_bounded_and_counted(tmp_path: Path) 
             await round_of(one)
         paid = [r for r in transport.sent if r.origin.host == "eu.api.openai.com"]
         assert len(paid) == 1  # one a minute at most
-        shown = world.router.live.metrics.render().decode()
+        shown = rendered(world.router.live.metrics.read(), ALL).decode()
         assert (
             'domicile_probes_total{endpoint="openai-eu",probe="canary",result="alive"} 1' in shown
         )

@@ -14,6 +14,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from router.audit.layout import Folder
 from router.audit.reading import LogReader
+from router.exposition import rendered
 from router.metrics import ALL
 from tests.router.scripted import (
     DONE,
@@ -33,7 +34,7 @@ def well(host: str, number: int) -> Reply:
 
 
 def series(world: Scripted) -> set[tuple[str, tuple[tuple[str, str], ...]]]:
-    text = world.router.live.metrics.render().decode()
+    text = rendered(world.router.live.metrics.read(), ALL).decode()
     return {
         (sample.name, tuple(sorted(sample.labels.items())))
         for family in text_string_to_metric_families(text)

@@ -6,7 +6,9 @@ import asyncio
 from pathlib import Path
 
 from regions.health import Sign
+from router.exposition import rendered
 from router.live import Whole
+from router.metrics import ALL
 from tests.router.scripted import answer, refused, scripted
 
 
@@ -57,7 +59,7 @@ async def test_gauges_are_brought_up_to_date_before_they_are_shown(tmp_path: Pat
         live = world.router.live
         held = live.inflight.enter("fra1", 500)
         live.refresh_gauges()
-        shown = live.metrics.render().decode()
+        shown = rendered(live.metrics.read(), ALL).decode()
         assert 'domicile_inflight_tokens{endpoint="fra1"} 500.0' in shown
         assert 'domicile_inflight_tokens{endpoint="par1"} 0.0' in shown
         assert "domicile_open_requests 0.0" in shown

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from prometheus_client.parser import text_string_to_metric_families
 
+from router.exposition import rendered
 from router.metrics import ALL, STEPS, Metrics
 
 
 def read(metrics: Metrics) -> dict[tuple[str, tuple[tuple[str, str], ...]], float]:
     return {
         (sample.name, tuple(sorted(sample.labels.items()))): sample.value
-        for family in text_string_to_metric_families(metrics.render().decode())
+        for family in text_string_to_metric_families(rendered(metrics.read(), ALL).decode())
         for sample in family.samples
     }
 
