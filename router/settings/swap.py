@@ -4,7 +4,8 @@
 2. a `snapshot` entry says from which to which, why, and who signed the baseline;
 3. new requests see it: one assignment; those in flight keep the one they came with;
 4. keys that are gone are vetoed: their requests in flight stop at the next attempt;
-5. health of replicas that are gone is forgotten, connections to origins that are gone drain.
+5. what is known of replicas that are gone is forgotten, connections to origins that are gone
+   drain.
 """
 
 from __future__ import annotations
@@ -125,9 +126,11 @@ class Swap:
         self._part(old, new)  # 5
 
     def _part(self, old: Snapshot, new: Snapshot) -> None:
-        self._live.health.forget(new.replica_keys)
-        self._live.inflight.forget(new.replica_keys)
-        for forget in self._live.replaced:
+        live, known = self._live, new.replica_keys - moved(old, new)
+        for book in (live.health, live.readings, live.silence, live.balance.affinity):
+            book.forget(known)
+        live.inflight.forget(new.replica_keys)
+        for forget in live.replaced:
             forget()
         if isinstance(self._transport, HttpTransport):
             for origin in origins(old) - origins(new):
@@ -144,6 +147,18 @@ class Swap:
         before = self._live.vetoes.part("keys").keys
         keys = dict.fromkeys({*before, *gone} - kept, "the key was revoked")
         self._live.vetoes.put("keys", Vetoes(keys=keys))
+
+
+def moved(old: Snapshot, new: Snapshot) -> frozenset[str]:
+    """Replicas that are other servers than before: those that are written out are known by their
+    number, and whoever takes the first of three out would leave its mark with the second."""
+    before = {key: one.url for found in old.targets.values() for key, one in found.items()}
+    return frozenset(
+        key
+        for found in new.targets.values()
+        for key, one in found.items()
+        if before.get(key, one.url) != one.url
+    )
 
 
 def _said(old: Snapshot | None, new: Snapshot, why: str) -> dict[str, Json]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import json
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -15,12 +16,14 @@ from regions.model import Footprint, Retention
 from router.audit.errors import LogUnavailable
 from router.audit.layout import Folder
 from router.audit.verify import verify
-from router.settings.swap import origins
+from router.settings.swap import moved, origins
 from router.snapshot import Snapshot
 from router.transport.client import HttpTransport
 from router.transport.messages import Origin
+from tests.cases.built import BASELINE, Files, built
 from tests.router.folders import sound
 from tests.router.reloading import World, watched
+from tests.router.scripted import answer
 
 
 def wide(snapshot: Snapshot) -> Footprint:
@@ -154,3 +157,27 @@ async def test_the_room_to_wait_in_is_as_large_as_the_files_say(tmp_path: Path) 
         assert room.bound != 7
         await world.watches.swap.reload(replace(base, config=config))
         assert room.bound == 7
+
+
+async def test_what_was_known_of_another_server_is_not_held_against_this_one(
+    tmp_path: Path,
+) -> None:
+    """Of three replicas the dead first one was taken out, and the second had its mark."""
+
+    def three(*urls: str) -> Snapshot:
+        text = BASELINE.replace('url: "http://fra1"', f"urls: {json.dumps(urls)}")
+        return Files(baseline=text).load(tmp_path)
+
+    async with built(tmp_path, lambda host, number: answer()) as world:
+        live, watches = world.router.live, world.router.watches
+        assert watches is not None
+        await watches.swap.reload(three("http://a", "http://b", "http://c"))
+        for key in ("fra/0", "par"):
+            live.health.mark(key, live.loop_time(), 1e9)
+        before = live.snapshot
+        await watches.swap.reload(three("http://b", "http://c"))
+        assert moved(before, live.snapshot) == {"fra/0", "fra/1"}
+        assert live.health.marked(live.loop_time()) == ("par",)
+        before = live.snapshot
+        await watches.swap.reload(three("http://b", "http://c", "http://d"))
+        assert moved(before, live.snapshot) == frozenset()
