@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from regions.footprints.draft import Draft, Vendor
 from regions.footprints.offers import offered, operated
+from regions.footprints.own import hosts
 from regions.places import Region
 
+_CLOUDS = {".azure.com": "azure", ".azure.us": "azure-usgov", ".azure.cn": "azure-china"}
 _ZONES = ("DataZoneStandard", "DataZoneProvisionedManaged", "DataZoneBatch")
 _IN_REGION = ("Standard", "ProvisionedManaged")
 _APAC = frozenset({"AU", "HK", "ID", "IN", "JP", "KR", "MY", "NZ", "SG", "TH", "TW"})
@@ -27,6 +29,12 @@ def describe(draft: Draft) -> None:
     elif region is not None:
         _describe(draft, sku, region)
     partition = region.partition.name if region else "azure"
+    for host in hosts(draft.endpoint.urls):
+        cloud = next((name for end, name in _CLOUDS.items() if host.endswith(end)), partition)
+        if cloud != partition:
+            draft.process_unknown(
+                f"one cloud: `{host}` is of `{cloud}`, the source of `{partition}`"
+            )
     operated(draft, partition, region)
     if draft.setting("hosting") == "anthropic":
         operated(draft, "anthropic")

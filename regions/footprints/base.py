@@ -6,6 +6,7 @@ that moves bytes is added. Pure: `now` is passed in, and decides only which fact
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from types import MappingProxyType
@@ -41,6 +42,8 @@ VENDORS: Mapping[str, Vendor] = MappingProxyType(
 
 # Parts of a call by what they do. What isn't here moves bytes somewhere nobody named.
 STORING = frozenset({"stored", "stored_object", "conversation", "background", "prompt_cache"})
+# Models of vendors that ask the web by themselves, whatever a request says.
+_SEARCHING = re.compile(r":online$|-search-(?:preview|api)\b|(?:^|/)sonar\b")
 PLAIN_CALL = Call(surface="chat.completions")
 
 
@@ -67,6 +70,10 @@ def _alone(endpoint: Endpoint, call: Call, catalog: Catalog, now: float) -> Foot
     else:
         vendor.describe(draft)
         _check_hosts(draft, vendor)
+        if not vendor.self_operated and _SEARCHING.search(endpoint.model.casefold()):
+            draft.process_unknown(
+                f"where `{endpoint.model}` searches the web, which it does unasked"
+            )
     for mover in sorted(call.movers):
         _move(draft, mover)
     return draft.footprint()

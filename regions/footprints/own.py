@@ -82,6 +82,30 @@ MANAGED_HOSTS = (
     ".z.ai",
 )
 
+# Tunnels and content networks: whoever asks there is heard by an edge of theirs, in any place.
+EDGES = (
+    ".akamaized.net",
+    ".azurefd.net",
+    ".cloudfront.net",
+    ".edgekey.net",
+    ".fastly.net",
+    ".fly.dev",
+    ".lhr.life",
+    ".loca.lt",
+    ".modal.run",
+    ".ngrok-free.app",
+    ".ngrok-free.dev",
+    ".ngrok.app",
+    ".ngrok.dev",
+    ".ngrok.io",
+    ".pages.dev",
+    ".pinggy.link",
+    ".proxy.runpod.net",
+    ".serveo.net",
+    ".trycloudflare.com",
+    ".workers.dev",
+)
+
 _LOOPBACK = re.compile(r"127(?:\.\d{1,3}){3}")
 
 
@@ -96,6 +120,12 @@ def describe(draft: Draft) -> None:
             f"the provider of host `{managed[0]}`: it is not self-operated; set the endpoint's "
             "`kind` to its vendor"
         )
+    for host in hosts(draft.endpoint.urls):
+        if host.endswith(EDGES):
+            draft.process_unknown(
+                f"where host `{host}` reads a request: it is of a tunnel or a content network; "
+                "give the server's own address"
+            )
     places = draft.catalog.atlas.place(region.id)
     draft.processed_in(places, f"runs in {region.id} ({region.country})", DECLARED)
     draft.storage = places
