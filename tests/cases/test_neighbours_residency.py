@@ -54,6 +54,13 @@ PLACES: dict[str, object] = {
     "inference_geo": "us", "plugins": [{"id": "web"}], "api_base": URL, "base_url": URL,
     "kv_transfer_params": {"remote_host": MARK}, "ec_transfer_params": {"x": MARK},
     "bootstrap_host": MARK, "web_search_options": {},
+    # BerriAI/litellm#29538: what a gateway that is one's own server takes from a body
+    "router_settings_override": {"fallbacks": [{"assistant": ["outside"]}]},
+    "model_list": [{"model_name": "assistant"}], "litellm_credential_name": MARK,
+    "litellm_params": {"region_name": MARK}, "allowed_model_region": MARK, "region_name": MARK,
+    "specific_deployment": True, "context_window_fallbacks": [{"assistant": ["outside"]}],
+    "content_policy_fallbacks": [{"assistant": ["outside"]}], "aws_sts_endpoint": MARK,
+    "context_window_fallback_dict": {"assistant": "outside"}, "vertex_ai_location": MARK,
 }  # fmt: skip
 NAMES = [
     "Assistant", "assistant ", "assistant\u200b", "assistant:us", "us/assistant", "assistant@us",
