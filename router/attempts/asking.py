@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
+from typing import Final
 
 from router.attempts.running import Run
 from router.audit.log import Committed
@@ -14,12 +16,17 @@ from router.types import Candidacy, Plan
 
 _ask = maker(Ask)
 _timeouts = maker(Timeouts)
+_TRACE: Final = re.compile(
+    rb"(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}"
+)
+"""`traceparent`: ids alone, no text. What else may come with it, `tracestate`, is free text."""
 
 
 def ask_of(committed: Committed[Plan]) -> Ask:
     """The request as a provider sees it: equal for every attempt."""
     plan, receipt = committed.subject, committed.receipt
     arrival, admitted = plan.arrival, plan.admitted
+    trace = arrival.exchange.head.get(b"traceparent")
     return _ask(
         arrival.surface.name,
         plan.body,
@@ -34,6 +41,7 @@ def ask_of(committed: Committed[Plan]) -> Ask:
         salt=arrival.snapshot.salts.of(
             admitted.authenticated.principal.tenant, plan.body.get(FIELD)
         ),
+        trace=trace if trace is not None and _TRACE.fullmatch(trace) else None,
     )
 
 

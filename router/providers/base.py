@@ -40,6 +40,7 @@ class Ask:
         transfer: what moves the cache of its prompt between two servers; ours, never a client's.
         salt: what keeps its prompt's cache from other tenants; `None` of what no tenant asks.
         checked: whether `raw` is known to hold no object with one key twice.
+        trace: the client's W3C trace context, for servers of one's own; `None` where it is none.
     """
 
     surface: str
@@ -54,6 +55,7 @@ class Ask:
     priority: Priority | None = None
     transfer: Mapping[str, object] | None = None
     salt: str | None = None
+    trace: bytes | None = None
 
     @property
     def wants_usage(self) -> bool:

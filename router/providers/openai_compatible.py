@@ -102,13 +102,11 @@ class OpenAiCompatible:
         if ask.stream and self._adds_usage(ask, endpoint):
             body = with_usage_in_stream(body, ask.body)
         origin, path = _where(target.url, target.tls, ask.surface)
+        headers, own = self._headers(ask, target), 1
+        if ask.trace is not None and endpoint.self_operated:
+            headers, own = (*headers, (b"traceparent", ask.trace)), 2
         return _request(
-            origin,
-            "POST",
-            path,
-            self._headers(ask, target),
-            body,
-            replay_safe=endpoint.self_operated,
+            origin, "POST", path, headers, body, replay_safe=endpoint.self_operated, own=own
         )
 
     def listing(self, target: Target) -> OutboundRequest:

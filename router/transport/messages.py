@@ -221,7 +221,8 @@ class OutboundRequest:
     `target` is the raw path and query, starting with `/`. `host`, `content-length` and
     `connection` come from the transport. `replay_safe` says that running it twice does no harm
     (stateless inference on a self-operated endpoint): only then is it written again after a
-    pooled connection turned out to be stale. What may hold a key or a prompt stays out of `repr`.
+    pooled connection turned out to be stale. The last `own` headers are this request's alone. What
+    may hold a key or a prompt stays out of `repr`.
     """
 
     origin: Origin
@@ -230,6 +231,7 @@ class OutboundRequest:
     headers: Headers = field(repr=False)
     body: bytes = field(default=b"", repr=False)
     replay_safe: bool = False
+    own: int = 1
 
 
 @frozen

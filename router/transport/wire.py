@@ -19,19 +19,19 @@ _BODILESS = frozenset(("GET", "HEAD", "DELETE", "OPTIONS"))
 def encode_head(request: OutboundRequest) -> bytes:
     """The request line and headers. Raises UnsafeRequest if anything could break out of them.
 
-    The last header is a request's own, as its id; what stands before it is mostly the same for
+    The last headers are a request's own, as its id; what stands before them is mostly the same for
     every request to a target, and is checked and written once.
     """
-    headers = request.headers
+    headers, own = request.headers, request.own
     sized = bool(request.body) or request.method not in _BODILESS
-    head = _before_last(request.origin, request.method, request.target, headers[:-1])
-    for name, value in headers[-1:]:
+    head = _before_own(request.origin, request.method, request.target, headers[:-own])
+    for name, value in headers[-own:]:
         head += _line(name, value, request.origin)
     return head + (b"\r\ncontent-length: %d\r\n\r\n" % len(request.body) if sized else b"\r\n\r\n")
 
 
 @lru_cache(1024)
-def _before_last(origin: Origin, method: str, target: str, headers: Headers) -> bytes:
+def _before_own(origin: Origin, method: str, target: str, headers: Headers) -> bytes:
     if not _METHOD.fullmatch(method) or not _TARGET.fullmatch(target):
         raise UnsafeRequest("method or target holds a character that is not allowed there")
     head = f"{method} {target} HTTP/1.1\r\nhost: {origin.authority}".encode("ascii")

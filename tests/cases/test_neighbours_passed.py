@@ -15,7 +15,17 @@ from router.settings.loading import load_snapshot
 from tests.cases import graded
 from tests.cases.built import Files, built, now
 from tests.router.crowd import crowd, hosts
-from tests.router.scripted import DONE, JSON, Reply, answer, event, failure, scripted, stream
+from tests.router.scripted import (
+    DONE,
+    JSON,
+    Reply,
+    Scripted,
+    answer,
+    event,
+    failure,
+    scripted,
+    stream,
+)
 
 FUNCTION = {"type": "function", "function": {"name": "x", "parameters": {"type": "object"}}}
 SAID: dict[str, object] = {
@@ -57,6 +67,32 @@ async def test_an_endpoints_headers_stay_its_own(tmp_path: Path) -> None:
         assert done.status == 200
         assert not set(done.sent.values()) & set(theirs.values())
         assert done.sent["x-domicile-region"] == "self:fra1"
+
+
+TRACE = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+NO_TRACE = [
+    "", "x", TRACE.upper(), f"{TRACE}-more", f" {TRACE}", f"ff{TRACE[2:]}",
+    f"00-{'0' * 32}-00f067aa0ba902b7-01", f"00-4bf92f3577b34da6a3ce929d0e0e4736-{'0' * 16}-01",
+]  # fmt: skip
+
+
+async def test_a_trace_goes_on_at_ones_own_servers_and_nowhere_else(tmp_path: Path) -> None:
+    """BerriAI/litellm#4419: the engine's spans hung below nothing. What is no such id is free text
+    of a client's, and a vendor learns nothing of what belongs together."""
+
+    async def seen(world: Scripted, tenant: str, trace: str, **body: object) -> list[bytes | None]:
+        headers = ((b"traceparent", trace.encode()), (b"tracestate", b"a=b"))
+        before = len(world.transport.sent)
+        assert (await world.ask(tenant, headers, **body)).status == 200
+        sent = [dict(one.headers) for one in world.transport.sent[before:]]
+        assert not any(b"tracestate" in one for one in sent)
+        return [one.get(b"traceparent") for one in sent]
+
+    async with built(tmp_path, lambda host, number: answer()) as world:
+        assert await seen(world, "eu", TRACE) == [TRACE.encode()]
+        for none in NO_TRACE:
+            assert await seen(world, "eu", none) == [None], none
+        assert await seen(world, "world", TRACE, model="openai") == [None]
 
 
 HTML = ((b"content-type", b"text/html"),)
