@@ -276,13 +276,17 @@ def _check_words(key: str, words: tuple[str, ...], known: frozenset[str], path: 
 
 
 def one_server_in_two_places(endpoints: Iterable[Endpoint]) -> Iterator[tuple[str, str]]:
-    """Own endpoints that are asked where one of another region is: name, and what to do.
-
-    One of the two regions is wrong, and nobody can tell which.
+    """Own endpoints that are asked where one of another region is, or twice at one place: name, and
+    what to do. Of two regions one is wrong, and nobody can tell which.
     """
     seen: dict[str, Endpoint] = {}
     for endpoint in endpoints:
-        for server in _servers(endpoint) if endpoint.self_operated else ():
+        servers = list(_servers(endpoint)) if endpoint.self_operated else []
+        if len(set(servers)) < len(servers):
+            message = f"`{endpoint.name}` lists a server twice: it would be taken for two with room"
+            yield endpoint.name, message
+            continue
+        for server in servers:
             other = seen.setdefault(server, endpoint)
             if other.source != endpoint.source:
                 message = (

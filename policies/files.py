@@ -55,6 +55,8 @@ _TEXTS: Final = {"anyOf": [{"type": "string"}, {"type": "array", "items": {"type
 Words = Annotated[tuple[str, ...], BeforeValidator(words), WithJsonSchema(_TEXTS)]
 Name = Annotated[str, Field(pattern=_NAME)]
 FileReference = Annotated[str, Field(pattern=r"^file:[^:]+$")]
+Asked = Annotated[str, Field(pattern=r"^\S(.*\S)?$")]
+"""What is sent or asked for as it stands: not nothing, as where a template was given nothing."""
 Urgency = Literal["interactive", "standard", "batch"]
 Written = Annotated[
     object,
@@ -261,11 +263,11 @@ class EndpointConfig(BaseModel):
     model_config = ConfigDict(extra="allow", frozen=True)
 
     kind: str
-    model: str
+    model: Asked
     region: str | None = None
     source: str | None = None
     provider: str | None = None
-    url: str | None = None
+    url: Asked | None = None
     urls: Words = ()
     replicas: ReplicasConfig | None = None
     capacity: CapacityConfig = CapacityConfig()
@@ -347,7 +349,7 @@ class BaselineFile(Strict):
     regions: Mapping[str, RegionConfig] = {}
     apps: Mapping[Name, AppConfig] = {}
     tenants: Mapping[Name, TenantConfig] = {}
-    models: Mapping[str, ModelConfig] = {}
+    models: Mapping[Asked, ModelConfig] = {}
     endpoints: Mapping[Name, EndpointConfig] = {}
     attributes: Mapping[Name, AttributeConfig] = {}
     boundaries: Mapping[Name, Written] = {}

@@ -219,7 +219,8 @@ class Parts:
                     elif endpoint in prefilling:
                         message = f"endpoint `{endpoint}` computes another one's prompts; list that"
                         self.fail(entry, message, "tiers", tier)
-                for endpoint in {one for one in names if names.count(one) > 1}:
+                others = [one for at, of in config.tiers.items() if at != tier for one in of]
+                for endpoint in {one for one in names if (*names, *others).count(one) > 1}:
                     self.fail(entry, f"endpoint `{endpoint}` stands twice", "tiers", tier)
             if not tiers:
                 self.fail(entry, f"model `{name}` has no endpoint", "tiers")

@@ -23,7 +23,7 @@ STEPS: Final = (
 """The twelve steps' names: in code, labels, audit fields, traces and the README figure."""
 
 SECONDS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0,
-                  30.0, 60.0, 120.0, 300.0)  # fmt: skip
+                  30.0, 60.0, 120.0, 300.0, 600.0, 1800.0)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,7 +29,7 @@ from policies.lint import lint
 from policies.loader import Loaded
 from policies.loader import load as load_policy
 from policies.obligations import RecordRetention
-from regions.document import Document, DocumentErrors, validate
+from regions.document import Document, DocumentErrors, Mark, validate
 from regions.places import PlaceError
 from router.audit.errors import AuditError
 from router.auth import Principal
@@ -38,6 +38,7 @@ from router.settings import bounded
 from router.settings.authorities import authorities, ending
 from router.settings.loading import keys_in, load_snapshot, log_settings, read_files
 from router.snapshot import Snapshot
+from router.surfaces.chat import ChatCompletions
 
 if TYPE_CHECKING:
     from policies.prove import Proofs
@@ -47,6 +48,7 @@ _OURS: Final = re.compile(r"DOMICILE_[A-Z0-9_]+")
 _DEVELOPMENT: Final = re.compile(r"DOMICILE_(AUDIT|DEV|E2E|MINISTACK|MISSING)(_|$)")
 _REFERENCE: Final = re.compile(r"\benv:(\w+)")
 _ENDS: Final = (".yaml", ".yml")
+_TIMES: Final = ("first_token", "answer", "idle")
 _FAULTS: Final = (ConfigError, DocumentErrors, PlaceError, AuditError, OSError, ValueError)
 
 
@@ -129,7 +131,7 @@ def _judged(
     router = snapshot.config.router
     places = (router.region, *(peer.region for peer in router.peers))
     findings: list[Finding] = [*_immutable(snapshot.config), *_kept_locally(snapshot)]
-    findings += _unread(snapshot.config, base)
+    findings += [*_unread(snapshot.config, base), *_in_vain(snapshot, settings)]
     given = stores(snapshot.config), 30 * DAY, _paying(snapshot)
     problems = list(_tried(lambda: findings.extend(lint(loaded, now, *given))))
     problems += _tried(lambda: findings.extend(proven.findings(loaded, places, now)))
@@ -160,6 +162,43 @@ def _unread(config: Config, base: Path) -> Iterator[Finding]:
             if near and found.suffix.lower() in _ENDS and found.resolve() not in read:
                 message = f"`{found}` is read by nobody: `{pattern}` does not find it; rename it"
                 yield Finding(Severity.WARNING, "file_unread", message)
+
+
+def _in_vain(snapshot: Snapshot, settings: tuple[Setting, ...]) -> Iterator[Finding]:
+    """7. What can never come to pass: an endpoint that is asked for nothing, a time that the
+    deadline cuts short."""
+    served, deadline = ChatCompletions.name, snapshot.config.router.limits.deadline
+    for endpoint in snapshot.policy.endpoints.values():
+        if served not in endpoint.surfaces:
+            message = f"endpoint `{endpoint.name}` is never asked: `{served}` is all that is served"
+            yield Finding(Severity.WARNING, "surface_unserved", message)
+        if endpoint.self_operated and not (endpoint.urls or "replicas" in endpoint.settings):
+            message = (
+                f"endpoint `{endpoint.name}` is nowhere: give it a `url`, `urls` or `replicas`"
+            )
+            yield Finding(Severity.ERROR, "no_address", message)
+    for name, value, mark in _times(snapshot, settings):
+        if value > deadline:
+            message = (
+                f"`{name}` of {value:g} s is never reached: `router.limits.deadline` ends a "
+                f"request after {deadline:g} s"
+            )
+            yield Finding(Severity.WARNING, "time_cut_short", message, mark)
+
+
+def _times(
+    snapshot: Snapshot, settings: tuple[Setting, ...]
+) -> Iterator[tuple[str, float, Mark | None]]:
+    """The times that somebody wrote, in seconds."""
+    limits = snapshot.config.router.limits
+    written = {one.name for one in settings if one.source != "default"}
+    for name in _TIMES:
+        if (whole := f"router.limits.{name}") in written:
+            yield whole, getattr(limits, name), None
+        for model in snapshot.policy.models.values():
+            own: float | None = getattr(model, name)
+            if own is not None:
+                yield f"models.{model.name}.timeouts.{name}", own, model.mark
 
 
 def _immutable(config: Config) -> Iterator[Finding]:

@@ -119,7 +119,7 @@ class LogSection(Strict):
     `key_period`: how long one key binds a tenant's contents and users; what is erased goes with it.
     """
 
-    dir: str
+    dir: Annotated[str, Field(min_length=1)]
     signing_key: LastingKey
     kms: KmsSection = KmsSection()
     key_period: Duration = 86_400.0

@@ -147,6 +147,64 @@ def test_nor_is_the_placeholder_of_a_secret_a_secret(tmp_path: Path, left: str) 
     assert "endpoint `openai-eu`: its credential is a template that nobody filled in" in said
 
 
+BLANK = [
+    ("model: tiny", "model: ''", "`endpoints.fra.model`"),
+    ("model: tiny", "model: ' tiny'", "`endpoints.fra.model`"),
+    ('url: "http://fra1"', "url: ''", "`endpoints.fra.url`"),
+    ("  assistant: {", "  '': {", "`models.`"),
+    ("  assistant: {", "  'assistant ': {", "`models.assistant `"),
+]
+
+
+@pytest.mark.parametrize(("old", "new", "what"), BLANK)
+def test_what_is_left_empty_is_told(tmp_path: Path, old: str, new: str, what: str) -> None:
+    """As a template leaves it that was given nothing. It passed every check, and each request was
+    then told that there is no such model."""
+    assert what in told(tmp_path, baseline(old, new))
+
+
+def test_a_log_lies_in_a_folder_of_its_own(tmp_path: Path) -> None:
+    said = told(tmp_path, files(main=MAIN.replace("dir: log,", "dir: '',")))
+    assert "`log.dir`: string should have at least 1 character" in said
+
+
+IN_VAIN = [
+    ("baseline", 'url: "http://fra1", ', "", "endpoint `fra` is nowhere"),
+    ("baseline", 'url: "http://fra1"', "replicas: {}", "endpoint `fra` is nowhere"),
+    ("baseline", 'url: "http://fra1"', "urls: []", "endpoint `fra` is nowhere"),
+    ("baseline", "model: tiny, ", "model: tiny, surfaces: [embeddings], ",
+     "endpoint `fra` is never asked: `chat.completions` is all that is served"),
+    ("baseline", "iad]}}", "iad]}, timeouts: {answer: 10m}}",
+     "`models.assistant.timeouts.answer` of 600 s is never reached"),
+    ("main", "first_token: 2s", "first_token: 90s",
+     "`router.limits.first_token` of 90 s is never reached"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("where", "old", "new", "what"), IN_VAIN)
+def test_what_can_never_come_to_pass_is_told(
+    tmp_path: Path, where: str, old: str, new: str, what: str
+) -> None:
+    one = baseline(old, new) if where == "baseline" else files(main=MAIN.replace(old, new))
+    found = check(one.write(tmp_path), ENVIRONMENT, now()).findings
+    codes = ("surface_unserved", "time_cut_short", "no_address")
+    (said,) = [one.message for one in found if one.code in codes]
+    assert what in said
+
+
+@pytest.mark.parametrize("more", ["http://fra1", "http://FRA1:80/", "http://fra1/v1"])
+def test_a_server_is_one_replica(tmp_path: Path, more: str) -> None:
+    """Listed twice, it gets twice what it has room for."""
+    twice = baseline('url: "http://fra1"', f'urls: ["http://fra1", "{more}"]')
+    assert "`fra` lists a server twice" in told(tmp_path, twice)
+
+
+def test_an_endpoint_is_of_one_tier(tmp_path: Path) -> None:
+    """It would be asked twice, and a small answer be as dear as a large one."""
+    both = baseline("{large: [fra, par, iad]}", "{small: [fra], large: [fra, par]}")
+    assert "endpoint `fra` stands twice" in told(tmp_path, both)
+
+
 @pytest.mark.parametrize("content", ["", "\n", "  \n\n"])
 def test_a_rule_file_that_is_empty_for_a_moment_loses_no_rule(tmp_path: Path, content: str) -> None:
     """Written anew in place, it is empty first; its rules narrow, and must not go with it."""
@@ -164,6 +222,17 @@ def test_both_listeners_need_an_address(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("host", ["ai-gateway.vercel.sh", "api.scaleway.ai", "models.github.ai"])
 def test_a_gateway_of_others_is_not_ones_own_server(tmp_path: Path, host: str) -> None:
+    loaded = baseline(FAR, f'url: "https://{host}/v1"').load(tmp_path)
+    where = footprint(loaded.policy.endpoints["iad"], PLAIN_CALL, loaded.catalog, loaded.loaded_at)
+    assert not where.process.is_known
+
+
+@pytest.mark.parametrize(
+    "host", ["llm.trycloudflare.com", "a1b2.ngrok-free.app", "d1.cloudfront.net", "x.workers.dev"]
+)
+def test_a_tunnel_is_in_no_region(tmp_path: Path, host: str) -> None:
+    """kcolemangt/llm-router#3, nextcloud/all-in-one#5089: whoever runs it reads each request first,
+    wherever the server stands."""
     loaded = baseline(FAR, f'url: "https://{host}/v1"').load(tmp_path)
     where = footprint(loaded.policy.endpoints["iad"], PLAIN_CALL, loaded.catalog, loaded.loaded_at)
     assert not where.process.is_known

@@ -8,8 +8,9 @@ from pathlib import Path
 from prometheus_client.parser import text_string_to_metric_families
 
 import router
+from router.config import Limits
 from router.exposition import rendered
-from router.metrics import ALL
+from router.metrics import ALL, SECONDS
 from tests.router.scripted import DONE, Reply, Scripted, answer, event, failure, scripted, stream
 
 FIRST, OWN = "domicile_first_content_seconds", "domicile_own_seconds"
@@ -64,3 +65,9 @@ def test_every_metric_that_is_described_is_recorded_somewhere() -> None:
     root = Path(str(router.__file__)).parent
     text = "".join(path.read_text() for path in root.rglob("*.py"))
     assert [one.name for one in ALL if text.count(f'"{one.name}"') < 2] == []
+
+
+def test_a_long_answer_is_told_from_a_very_long_one() -> None:
+    """maximhq/bifrost#3828: above the last bucket all are as long as the shortest of them. A router
+    may let its requests take longer than the default."""
+    assert len([one for one in SECONDS if one > Limits().deadline]) >= 2
