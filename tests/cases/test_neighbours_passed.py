@@ -183,12 +183,26 @@ TURNS = [
     {"role": "assistant", "content": "A."},
     {"role": "user", "content": "why?"},
 ]
+
+
+def said(role: str, before: str) -> dict[str, object]:
+    """What looks easy by itself, after something else."""
+    first = {"role": role, "content": before}
+    return {"messages": [first, {"role": "user", "content": graded.EASY}]}
+
+
 TIERS: dict[str, tuple[dict[str, object], str]] = {
     "easy": (asked(graded.EASY), "small"),
     "easy, in parts": (asked(PARTS), "small"),
     "easy, with no tools": (asked(graded.EASY, tools=[]), "small"),
     "hard": (asked(graded.HARD), "large"),
     "a short turn of a hard dialogue": ({"messages": TURNS}, "large"),
+    # BerriAI/litellm#35471: a short word of assent, and what it assents to
+    "an answer to what was asked before": (said("assistant", graded.HARD), "large"),
+    "beside a tool's result": (said("tool", graded.HARD), "large"),
+    "under orders": (said("system", graded.HARD), "large"),
+    "under a developer's orders": (said("developer", graded.HARD), "large"),
+    "under orders in capitals": (said("Developer", graded.HARD), "large"),
     "another script": (asked(graded.CHINESE), "large"),
     "code": (asked("def f(x):\n    return x + 1\n\nclass A:\n    pass\n" * 10), "large"),
     "a picture": (asked([*PARTS, PICTURE]), "large"),
