@@ -6,11 +6,14 @@ A regional location promises ML processing there only for listed pairs of model 
 
 from __future__ import annotations
 
+import re
+
 from regions.footprints.draft import Draft, Vendor
 from regions.footprints.offers import offered, operated
 from regions.footprints.own import hosts, is_loopback
 from regions.places import Region
 
+_IN_PATH = re.compile(r"/locations/([^/?]+)")
 _MULTI = {
     "global": "aiplatform.googleapis.com",
     "eu": "aiplatform.eu.rep.googleapis.com",
@@ -63,6 +66,9 @@ def _host_fits(draft: Draft, location: str) -> None:
             draft.process_unknown(
                 f"where host `{host}` processes: location `{location}` is served by `{expected}`"
             )
+    for named in filter(None, map(_IN_PATH.search, draft.endpoint.urls)):
+        if named[1] != location:
+            draft.process_unknown(f"one location: the URL names `{named[1]}`, not `{location}`")
 
 
 VENDOR = Vendor(

@@ -47,6 +47,9 @@ def test_partner_models_need_it_in_a_multi_region_too(
         ("eu", "aiplatform.googleapis.com", False),
         ("global", "aiplatform.googleapis.com", True),
         ("eu", "127.0.0.1:9000", True),
+        ("eu", "aiplatform.eu.rep.googleapis.com/v1/projects/p/locations/eu/x", True),
+        ("eu", "aiplatform.eu.rep.googleapis.com/v1/projects/p/locations/global/x", False),
+        ("eu", "aiplatform.eu.rep.googleapis.com/v1/projects/p/locations/us-central1", False),
     ],
 )
 def test_the_host_must_serve_the_location(
