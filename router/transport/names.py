@@ -73,19 +73,27 @@ class Names:
 
     def __init__(self, servers: Sequence[tuple[str, int]] = ()) -> None:
         self._servers = tuple(servers)
+        self._threads = ThreadPoolExecutor(RESOLVING, "service")
 
     async def service(self, name: str) -> Service:
         """What the SRV records of a name lead to.
+
+        Found beside the event loop: to read an answer of a thousand addresses takes a tenth of a
+        second, for which all streams would stand still.
 
         Raises:
             NoService: there are none, or an answer that is needed did not come.
         """
         from dns.exception import DNSException
 
+        loop = asyncio.get_running_loop()
         try:
-            return await self._service(name)
+            return await loop.run_in_executor(self._threads, self._found, name)
         except DNSException as error:
             raise NoService(f"`{name}`: {_said(error)}") from None
+
+    def _found(self, name: str) -> Service:
+        return asyncio.run(self._service(name))
 
     async def _service(self, name: str) -> Service:
         resolver = self._resolver()

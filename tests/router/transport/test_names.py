@@ -99,3 +99,16 @@ async def test_the_systems_resolver_has_threads_of_its_own(monkeypatch: pytest.M
     with pytest.raises(TypeError):  # what the stand-in gives is no address
         await asyncio.gather(*asked)
     await asyncio.wait(asked)
+
+
+async def test_answers_are_read_beside_the_event_loop() -> None:
+    """One of a thousand addresses takes a tenth of a second: all streams stood still for it."""
+    where: list[threading.Thread] = []
+
+    class Told(Names):
+        async def _service(self, name: str) -> Service:
+            where.append(threading.current_thread())
+            return Service((), 1.0)
+
+    assert await Told().service(NAME) == Service((), 1.0)
+    assert where != [threading.current_thread()]
