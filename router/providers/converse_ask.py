@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from router.errors import RequestError
 from router.providers.converse import JSON_TOOL, Translated
 from router.providers.converse_messages import messages_of
-from router.providers.converse_schemas import unkept
+from router.providers.converse_schemas import unkeepable, unkept
 
 _HANDLED = frozenset(
     {
@@ -192,6 +192,8 @@ def _tool(at: str, tool: object) -> str:
     schema = function.get("parameters")
     if schema is not None and not isinstance(schema, Mapping):
         raise refused(f"{at}.function.parameters", "must be a JSON schema")
+    if schema is not None and (found := unkeepable(schema)) is not None:
+        raise refused(f"{at}.function.parameters{found[0]}", found[1])
     return name
 
 

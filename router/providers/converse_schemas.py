@@ -21,6 +21,7 @@ _CONSTRAINTS = frozenset(
         "unevaluatedProperties",
     }
 )  # fmt: skip
+_KEPT = frozenset({"type", "properties", "required", "additionalProperties"})
 
 
 def restore(tools: object, body: Object) -> None:
@@ -35,21 +36,36 @@ def restore(tools: object, body: Object) -> None:
             schema["properties"] = given
 
 
+def unkeepable(given: Object) -> tuple[str, str] | None:
+    """The first thing of a tool's schema that no translation keeps: its place in it, and why.
+
+    Known before one is made, so that an endpoint that takes it is asked instead.
+    """
+    if given.get("type", "object") not in (None, "object"):
+        return ".type", "must be `object` here"
+    for name in sorted((_CONSTRAINTS - _KEPT) & given.keys()):
+        if _says(given[name]):
+            return f".{name}", "can't be kept there by this model's provider"
+    return None
+
+
 def unkept(given: Object, sent: Object) -> tuple[str, str] | None:
-    """The first thing of a tool's schema that was not kept: its place in it, and why."""
+    """The same of what was not kept by the translation that was made."""
     if sent.get("type") != "object":
         return ".type", "must be `object` here"
     refers = _refers(given)
     if refers and _refers(sent):
         return "", "refer to what holds itself, which can't be kept here; write it out"
     for name in sorted(_CONSTRAINTS & given.keys()):
-        value = given[name]
-        # Nothing is enforced of a schema that isn't strict: what else may come is a remark.
-        says = value is not None and value is not False and value not in ([], {})
         replaced = refers and name in ("properties", "additionalProperties")
-        if says and not replaced and sent.get(name) != value:
+        if _says(given[name]) and not replaced and sent.get(name) != given[name]:
             return f".{name}", "can't be kept there by this model's provider"
     return None
+
+
+def _says(value: object) -> bool:
+    """Nothing is enforced of a schema that isn't strict: that no more may come is a remark."""
+    return value is not None and value is not False and value not in ([], {})
 
 
 def _refers(schema: Object) -> bool:

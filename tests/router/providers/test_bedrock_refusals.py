@@ -41,6 +41,18 @@ def test_place_parameters_of_clients_are_refused(
     assert refusal.code == "parameter_changes_place"
 
 
+def test_what_of_a_tool_can_not_be_kept_is_told_to_the_filter(
+    bedrock: Provider, endpoint: Make, ask: MakeAsk
+) -> None:
+    """So that another endpoint of the model, which takes it, is asked."""
+    schema = {"type": "object", "anyOf": [{"required": ["city"]}]}
+    tool = {"type": "function", "function": {"name": "f", "parameters": schema}}
+    refusal = bedrock.refusal(ask(tools=[TOOL, tool]), endpoint())
+    assert refusal is not None
+    assert refusal.param == "tools.1.function.parameters.anyOf"
+    assert bedrock.refusal(ask(tools=[TOOL]), endpoint()) is None
+
+
 def test_an_equal_place_parameter_goes_no_further(
     bedrock: Provider, endpoint: Make, ask: MakeAsk, keys: AwsKeys
 ) -> None:

@@ -91,6 +91,9 @@ def test_what_is_asked(given: dict[str, Any], parameters_: dict[str, Any]) -> No
          "tools.0.function.parameters"),
         ({"tools": [{"type": "function", "function": {"name": "f", "description": 3}}]},
          "tools.0.function.description"),
+        ({"tools": [{"type": "function", "function":
+          {"name": "f", "parameters": {"oneOf": [{"required": ["a"]}]}}}]},
+         "tools.0.function.parameters.oneOf"),
         ({"tools": [TOOL], "tool_choice": "none"}, "tool_choice"),
         ({"tools": [TOOL], "tool_choice": "any"}, "tool_choice"),
         ({"tools": [TOOL], "tool_choice": {"type": "allowed_tools"}}, "tool_choice"),

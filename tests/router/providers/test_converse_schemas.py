@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from router.providers.converse_schemas import restore, unkept
+from router.providers.converse_schemas import restore, unkeepable, unkept
 
 SENT: dict[str, Any] = {"type": "object", "properties": {}, "required": []}
 ONE = {"a": {"type": "string"}}
@@ -38,6 +38,17 @@ def test_what_a_tool_demands_is_kept_or_named(
     """tools-06: the translation keeps four keywords of a schema's root, and drops the others."""
     found = unkept(schema, sent)
     assert (None if found is None else found[0]) == place
+
+
+@pytest.mark.parametrize(("schema", "sent", "place"), KEPT)
+def test_what_is_never_kept_is_known_before(
+    schema: dict[str, Any], sent: dict[str, Any], place: str | None
+) -> None:
+    """Never more than what is found after it."""
+    found = unkeepable(schema)
+    assert found is None or found[0] == place
+    known = {".anyOf", ".patternProperties", ".minProperties", ".type"}
+    assert (found is not None) == (place in known)
 
 
 def body(properties: object) -> dict[str, Any]:
