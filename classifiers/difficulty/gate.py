@@ -14,7 +14,8 @@ from classifiers.view import PromptView
 
 LONG: Final = 12
 """Texts longer than this many times what is read (head and tail) are not judged."""
-_LONGEST: Final = LONG * (HEAD + TAIL)
+_READ: Final = HEAD + TAIL
+_LONGEST: Final = LONG * _READ
 _REPEATS: Final = 20
 BESIDE: Final = 256
 """Characters outside the dialogue, other than those of tools and schemas, that are not looked at:
@@ -48,10 +49,8 @@ class Gate:
         """The first reason not to judge; certain ones first."""
         # A slice costs less than reading each field by its name.
         images, media, unknown, _, truncated, beside = view[6:12]
-        if images or media:
-            return "not_text"
-        if unknown or truncated:
-            return "unread"
+        if images or media or unknown or truncated:
+            return "not_text" if images or media else "unread"
         _, distance, known, wide, distinct, words, cut, calls, code = measured
         limits = self._envelope
         if words < limits.words:
@@ -60,7 +59,7 @@ class Gate:
             return new
         if wide > limits.wide:
             return "script"
-        if cut and view.characters > _LONGEST and len(view.question) > _LONGEST:
+        if cut and view[1] > _LONGEST and len(view.question) > _LONGEST:
             return "too_long"
         if words >= _REPEATS and distinct < limits.distinct:
             return "repetition"
@@ -69,7 +68,12 @@ class Gate:
         if known < limits.known:
             return "vocabulary"
         most = SPARSE * (words + 1)
-        if view[1] > most and wide < _WIDE and min(len(view.question), HEAD + TAIL) > most:
+        # What is read of a cut text is as long as can be; asking for a question costs more.
+        if (
+            (_READ if cut else view[1]) > most
+            and wide < _WIDE
+            and (cut or len(view.question) > most)
+        ):
             return "few_words"
         return "distance" if distance > self._distance else ""
 
