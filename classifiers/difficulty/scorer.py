@@ -16,7 +16,7 @@ from typing import Final, NamedTuple
 
 from classifiers.difficulty.artifact import ANY, BASE, Artifact, PairModel, Tables
 from classifiers.difficulty.compiled import Library, load
-from classifiers.difficulty.features import TEXT, Features, extract
+from classifiers.difficulty.features import TEXT, Extracted, Features, extracted
 from classifiers.difficulty.gate import Gate, Measured
 from classifiers.difficulty.head import CLIP, UNIT, WEIGHT, whole
 from classifiers.view import PromptView
@@ -57,7 +57,8 @@ class Scorer:
     """One pair's tables and head, packed for speed. Raises ValueError as `whole` does."""
 
     __slots__ = (
-        "_centre", "_head", "_inverse", "_model", "_packed", "_size", "_start", "_table", "_unpack",
+        "_centre", "_intercept", "_inverse", "_line", "_packed", "_size", "_squares", "_start",
+        "_sums", "_unpack",
     )  # fmt: skip
 
     def __init__(self, model: PairModel, tables: Tables, common: bytes) -> None:
@@ -65,13 +66,15 @@ class Scorer:
         weak, strong = tables.weak.translate(_OFFSET), tables.strong.translate(_OFFSET)
         # Equal numbers are one object: few of them, so that they stay in the processor's cache.
         one: dict[int, int] = {}
-        self._table = [
+        table = [
             one.setdefault(sums := w | s << _SHIFT | known << _KNOWN | level << _COMMON, sums)
             for w, s, known, level in zip(weak, strong, tables.known, common, strict=True)
         ]
-        self._model = model
-        self._head = head = whole(model.head)
+        self._sums = table.__getitem__
+        head = whole(model.head)
         self._centre, self._inverse = head.centre, head.inverse
+        self._intercept, self._squares = head.intercept, head.squares
+        self._line = *model.scales, *model.offsets
         # One multiplication serves all rows: 64 bits each. At the end they are shifted to be
         # positive, and the highest bit of each, turned back, makes them signed again.
         shifts = range(0, _LANE * len(head.rows), _LANE)
@@ -83,10 +86,11 @@ class Scorer:
         lanes = Struct(f"<{len(head.rows)}q")
         self._unpack, self._size = lanes.unpack, lanes.size
 
-    def measure(self, features: Features) -> Measured:
-        """What the gate and the score need."""
-        base, known = self.base(features)
-        inputs = base + features.structure
+    def measure(self, fields: Extracted) -> Measured:
+        """What the gate and the score need of the fields of `Features`."""
+        stem, options, count, structure, wide, distinct, cut, code = fields
+        base, known = self._base(stem, options)
+        inputs = base + structure
         standard = [
             (x - centre) * inverse
             for x, centre, inverse in zip(inputs, self._centre, self._inverse)  # noqa: B905
@@ -94,23 +98,26 @@ class Scorer:
         a, b, c, d, e, f, g = standard[BASE : BASE + TEXT]
         distance = a * a + b * b + c * c + d * d + e * e + f * f + g * g
         return (
-            self._gain(standard), distance * _SQUARE, known, features.wide,
-            features.distinct, features.count, features.cut, features.structure[TEXT:],
-            features.code,
+            self._gain(standard), distance * _SQUARE, known, wide, distinct, count, cut,
+            structure[TEXT:], code,
         )  # fmt: skip
 
     def base(self, features: Features) -> tuple[tuple[float, float, float], float]:
         """Predicted quality of both models and how common words are; the share of known words."""
-        stem, options = features.stem, features.options
+        return self._base(features.stem, features.options)
+
+    def _base(self, stem: set[int], options: set[int]) -> tuple[tuple[float, float, float], float]:
         size = len(stem) + len(options)
-        first = sum(map(self._table.__getitem__, options))
-        total = first + sum(map(self._table.__getitem__, stem))
-        least, model = size or 1, self._model
+        sums = self._sums
+        first = sum(map(sums, options)) if options else 0
+        total = first + sum(map(sums, stem))
+        least = size or 1
+        weak, strong, from_weak, from_strong = self._line
         norm, shift = sqrt(least), 128 * size
         common = (first >> _COMMON) / len(options) if options else (total >> _COMMON) / least
         return (
-            ((total & _LOW) - shift) * model.scales[0] / norm + model.offsets[0],
-            ((total >> _SHIFT & _LOW) - shift) * model.scales[1] / norm + model.offsets[1],
+            ((total & _LOW) - shift) * weak / norm + from_weak,
+            ((total >> _SHIFT & _LOW) - shift) * strong / norm + from_strong,
             common,
         ), (total >> _KNOWN & _KNOWN_LOW) / least
 
@@ -121,8 +128,8 @@ class Scorer:
         ]
         total = sum(map(mul, clipped, self._packed), self._start)
         linear, *along = self._unpack((total ^ self._start).to_bytes(self._size, "little"))
-        value: float = self._head.intercept + linear * _DOWN
-        for weight, lane in zip(self._head.squares, along, strict=True):
+        value: float = self._intercept + linear * _DOWN
+        for weight, lane in zip(self._squares, along, strict=True):
             size = lane * _DOWN
             value += weight * size * size
         return value
@@ -148,9 +155,10 @@ class Difficulty:
         "_common",
         "_compiled",
         "_gains",
-        "_gate",
         "_library",
         "_odds",
+        "_pair",
+        "_refusal",
         "_scorer",
         "_tables",
         "model",
@@ -177,7 +185,7 @@ class Difficulty:
         self._tables, self._common, self._library = tables, common, library
         self._gains, self._odds = [x for x, _ in model.knots], [y for _, y in model.knots]
         self._scorer = Scorer(model, tables, common)
-        self._gate = Gate(model.envelope)
+        self._pair, self._refusal = model.name, Gate(model.envelope).refusal
         head = whole(model.head)
         self._compiled = None if library is None else library.scorer(model, tables, common, head)
 
@@ -195,20 +203,20 @@ class Difficulty:
         """The score of one view. Total over views: it does not raise."""
         if self._compiled is not None:
             return self._judged(self._compiled.measure(view), view)
-        return self.judge(extract(view), view)
+        return self._judged(self._scorer.measure(extracted(view)), view)
 
     def judge(self, features: Features, view: PromptView) -> Score:
         """The score of extracted features; `view` says what the text could not."""
-        return self._judged(self._scorer.measure(features), view)
+        return self._judged(self._scorer.measure(features.fields), view)
 
     def _judged(self, measured: Measured, view: PromptView) -> Score:
-        refusal = self._gate.refusal(measured, view)
+        refusal = self._refusal(measured, view)
         value = measured[0]
         if not isfinite(value):
             value, refusal = 0.0, "not_finite"
         probability = interpolate(self._gains, self._odds, value)
         return _MADE(Score, (
-            value, probability, bool(refusal), refusal, self.version, self.model.name, measured[6],
+            value, probability, refusal != "", refusal, self.version, self._pair, measured[6],
         ))  # fmt: skip
 
 

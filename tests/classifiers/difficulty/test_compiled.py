@@ -56,7 +56,7 @@ def same(artifact: Artifact, library: Library, view: PromptView) -> None:
     assert tuple(found.inputs) == python.base(features)[0] + features.structure
     assert found.words == features.count
     measured = in_c.measure(view)
-    assert measured == python.measure(features)
+    assert measured == python.measure(features.fields)
     assert math.isfinite(measured[0])
 
 

@@ -48,7 +48,7 @@ def test_equal_to_numpy_on_every_row(artifact: Artifact, examples: list[Example]
         flags = [artifact.tables["w:s"].known[word] for word in example.features.words]
         assert known == sum(flags) / len(flags)
         # z-scores are whole numbers of 1 / UNIT.
-        assert scorer.measure(example.features)[0] == pytest.approx(gain, abs=40 / UNIT)
+        assert scorer.measure(example.features.fields)[0] == pytest.approx(gain, abs=40 / UNIT)
 
 
 def test_hard_prompts_score_higher(artifact: Artifact, fresh: list[Example]) -> None:
