@@ -67,9 +67,16 @@ class Retries:
 
     def earn(self, tenant: str) -> None:
         """A request of this tenant begins."""
-        held = self._own.get(tenant, OWN) + self._ratio
-        self._own[tenant] = min(OWN, held)
-        self._shared = min(self._top, self._shared + max(0.0, held - OWN))
+        more, held = self._ratio, self._own.get(tenant)
+        if held is not None:  # else it has all of its own, as nearly every tenant
+            held += self._ratio
+            if held < OWN:
+                self._own[tenant] = held
+                return
+            del self._own[tenant]
+            more = held - OWN
+        if self._shared < self._top:
+            self._shared = min(self._top, self._shared + more)
 
     def spend(self, tenant: str) -> bool:
         """Take one retry; `False` when neither the tenant nor all have one left."""
