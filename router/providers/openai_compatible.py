@@ -146,7 +146,7 @@ class OpenAiCompatible:
         """Raises RequestError: `parameter_changes_place`."""
         refuse_places(self.place_parameters, body, endpoint)
         extra = body.get(_BESIDE)
-        if isinstance(extra, Mapping):
+        if extra is not None and isinstance(extra, Mapping):
             refuse_places(_MOVES, extra, endpoint)
 
     @staticmethod
