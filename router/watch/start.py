@@ -132,17 +132,8 @@ class Watches:
         loops.start(list(_loops(live, drift, soon, reloader, environment, fleet)))
         peers = PeerWatch(live, log, clocks.entropy, LocalDisk())
         loops.start([Loop("peers", LOOK_AT_PEERS, peers.look, limit=600.0)])
-        exports = live.snapshot.config.log.exports
-        if source is not None and exports:
-            from router.storage.exports import export_watch
-
-            follow = export_watch(live, log, exports, base, transport, environment)
-            loops.start([Loop("exports", LOOK_AT_SINKS, follow.look, limit=600.0)])
-        if source is not None and live.snapshot.config.log.seal is not None:
-            from router.storage.seal import seal_watch
-
-            seal = seal_watch(live, log, environment, source.path.parent)
-            loops.start([Loop("seal", LOOK_AT_SEGMENTS, seal.look, limit=3600.0)])
+        if source is not None:
+            loops.start(list(_carried_out(live, log, transport, source)))
         made = cls(quarantine, swap, drift, reloader, loops, token, prober)
         made._loaded = loaded
         return made
@@ -199,6 +190,23 @@ def _loops(
     yield Loop("drift", LOOK_AT_PROFILES, check, limit=300.0, soon=soon)
     if reloader is not None:
         yield Loop("files", LOOK_AT_FILES, reloader.look, limit=600.0)
+
+
+def _carried_out(
+    live: Live, log: LogSettings, transport: Transport, source: Source
+) -> Iterator[Loop]:
+    """What takes the log to other places, where any is configured."""
+    base, environment, config = source.path.parent, source.environment, live.snapshot.config.log
+    if config.exports:
+        from router.storage.exports import export_watch
+
+        follow = export_watch(live, log, config.exports, base, transport, environment)
+        yield Loop("exports", LOOK_AT_SINKS, follow.look, limit=600.0)
+    if config.seal is not None:
+        from router.storage.seal import seal_watch
+
+        seal = seal_watch(live, log, environment, base)
+        yield Loop("seal", LOOK_AT_SEGMENTS, seal.look, limit=3600.0)
 
 
 def fleet_loops(prober: Prober, watch: WatchSection) -> list[Loop]:
