@@ -140,6 +140,9 @@ def train(
     for said in _cut(rows):
         note(said)
     own, held = dataset.parted(dataset.binary(rows))
+    if not own:
+        named = "`, `".join(sorted({row.split for row in rows if row.split}))
+        raise NoRows(f"no row is to train on: `split` is `{named}`, never `train`")
     common = None if prior else load(SHIPPED).common
     artifact = recipe.build(own, name, prior, tell, held, common)
     for pair in sorted({row.pair for row in own} - set(artifact.pairs)):

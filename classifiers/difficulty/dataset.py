@@ -156,7 +156,8 @@ def _stored(path: Path) -> Iterator[tuple[int, Mapping[str, object]]]:
     elif name.endswith(".csv"):
         csv.field_size_limit(_LONGEST)
         with path.open(encoding="utf-8-sig", newline="") as lines:
-            reader = csv.DictReader(lines)
+            # Strict: a quote that isn't closed would take all later rows into one prompt, unseen.
+            reader = csv.DictReader(lines, strict=True)
             for row in reader:
                 if None in row:
                     # A comma in a prompt without quotes would cut the prompt there, unseen.

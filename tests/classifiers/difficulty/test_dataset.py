@@ -128,6 +128,13 @@ def test_a_comma_without_quotes_does_not_cut_a_prompt_unseen(tmp_path: Path) -> 
         read([path])
 
 
+def test_a_quote_that_is_not_closed_takes_no_rows_with_it(tmp_path: Path) -> None:
+    text = 'weak,strong,y_weak,y_strong,prompt\nw,s,1,0,"one\nw,s,1,0,two\n'
+    (tmp_path / "a.csv").write_text(text)
+    with pytest.raises(RowError, match="unexpected end of data; is it whole"):
+        read([tmp_path / "a.csv"])
+
+
 def test_rows_without_a_split_part_the_same_way_in_every_file(examples: list[Example]) -> None:
     marked, unmarked = examples, [replace(one, split="") for one in examples]
     assert parted(marked) == (

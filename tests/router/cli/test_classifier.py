@@ -101,7 +101,9 @@ def test_rows_from_which_nothing_can_be_learned_are_told_so(
     lines = rows(tmp_path / "train.jsonl", 300, "train", 3).read_text().splitlines()
     alike = [{**json.loads(line), "y_weak": 0.6, "y_strong": 0.9} for line in lines]
     file = tmp_path / "alike.jsonl"
+    held = [{**json.loads(line), "split": "test"} for line in lines]
     for content, said in (
+        ("\n".join(map(json.dumps, held)), "no row is to train on: `split` is `test`"),
         ("\n".join(map(json.dumps, alike)), "same outcome in all 300 rows of `small:large`"),
         ("", "the files hold no rows"),
     ):

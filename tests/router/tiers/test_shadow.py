@@ -10,6 +10,9 @@ from pathlib import Path
 import pytest
 
 from classifiers.difficulty.audit import HOLD, Shadow
+from classifiers.difficulty.dataset import features_row
+from classifiers.difficulty.features import extract
+from classifiers.view import PromptView
 from router.audit.layout import Folder
 from router.audit.reading import every
 from router.audit.verify import verify
@@ -18,7 +21,7 @@ from router.decisions.replay import Replayer
 from router.inbound.exchange import Headers
 from router.narrowing.operating import status
 from router.settings.loading import load_snapshot
-from router.tiers.outcome_store import OutcomeStore
+from router.tiers.outcome_store import Outcome, OutcomeStore
 from router.tiers.references import hashed
 from router.tiers.sandbox import Sandbox
 from router.types import Purpose
@@ -251,6 +254,30 @@ async def test_a_group_comes_back_by_time_and_evidence(tmp_path: Path) -> None:
         assert not [one for one in world.router.live.degraded() if "grading" in one]
     told = [entry.body["event"] for entry in entries(tmp_path) if entry.kind == "drift"]
     assert {"quality_alarm", "quality_recovered"} == set(told)
+
+
+async def test_a_restart_amid_the_way_back_forgets_no_evidence(tmp_path: Path) -> None:
+    """Two workers judged: small was bad, then good; what both saw counts after a restart."""
+    bad = Shadow("eu", "question", "latin", "small", 0.0, 1.0)
+    good, start = replace(bad, small=1.0), now() - 3 * HOLD
+    stores = [OutcomeStore(tmp_path / "outcomes" / f"eu-1.w{worker}.jsonl") for worker in (1, 2)]
+    for number in range(200):
+        shadow, at = (bad, start) if number < 80 else (good, start + 2 * HOLD)
+        features = features_row(extract(PromptView.of_text(EASY)))
+        stores[number % 2].append(Outcome(at + number, "two", "w", "s", "exact", shadow, features))
+    async with built(tmp_path, same, files(grading=GRADING, tenants=CONSENT)) as world:
+        world.router.lane.restore(stores[0], stores[1:])
+        graders, model = world.router.lane.graders, world.router.live.snapshot.policy.models["two"]
+        assert await ask(world) == "large", "120 good ones are not enough yet"
+        asked = 0
+        while await ask(world) == "large":
+            for _ in range(10):
+                graders.observe(model, good, now())
+            asked += 10
+        assert 60 <= asked <= 120
+    told = [entry.body for entry in entries(tmp_path) if entry.kind == "drift"]
+    assert {one["event"] for one in told} == {"quality_recovered"}
+    assert {one["why"] for one in told} == {"within the tolerance again"}
 
 
 async def test_people_s_answers_judge_and_a_question_they_did_not_answer_stays_open(
