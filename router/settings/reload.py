@@ -23,15 +23,21 @@ from policies.lint import lint
 from policies.loader import Loaded
 from router.audit.entry import Entry, Json
 from router.audit.errors import AuditError
-from router.config import ConfigError
+from router.config import Config, ConfigError
 from router.live import Files
 from router.narrowing.authority import NAME, Authority, Beside
 from router.settings.checking import Checked, Proven, check, ends, stores, unread_variables
-from router.settings.reload_files import fingerprint, needs_restart, signing_key
+from router.settings.reload_files import (
+    fingerprint,
+    needs_restart,
+    read_at_start,
+    signing_key,
+)
 from router.snapshot import Snapshot
 
 SHOWN: Final = 5
 MAX_TEXT: Final = 300
+RESTART: Final = "restart"
 
 
 class Refused(Exception):
@@ -159,6 +165,7 @@ class Reloader:
         self._authority = Authority.of(live.snapshot.config, source.path.parent)
         self._kept = kept
         self._signs = signing_key(live.snapshot.config, source.path.parent)
+        self._began = read_at_start(live.snapshot.config, source.path.parent)
         live.files.active = live.files.on_disk = source.active
 
     async def look(self, now: bool = False) -> None:
@@ -209,6 +216,7 @@ class Reloader:
         self._live.files.active = found
         await self._now_sign(Authority.of(snapshot.config, self._source.path.parent))
         self._say("")
+        await self._tell_of_secrets(snapshot.config)
         self._live.metrics.count("domicile_reloads_total", ("loaded",))
         if self._loaded is not None:
             await self._loaded()
@@ -254,6 +262,14 @@ class Reloader:
             self._live.notes.pop(NAME, None)
         except ConfigError as error:
             self._live.notes[NAME] = str(error)
+
+    async def _tell_of_secrets(self, config: Config) -> None:
+        """All of the files was taken up but these: whoever rotated one believes otherwise."""
+        now = await asyncio.to_thread(read_at_start, config, self._source.path.parent)
+        other = [f"`{name}`" for name, digest in self._began.items() if now.get(name) != digest]
+        self._live.notes.pop(RESTART, None)
+        if other:
+            self._live.notes[RESTART] = f"needed to use another secret of {', '.join(other)}"
 
     async def _refuse(self, found: str, reasons: Sequence[str]) -> None:
         told = [one[:MAX_TEXT] for one in reasons]

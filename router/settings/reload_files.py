@@ -114,3 +114,20 @@ def signing_key(config: Config, base: Path) -> bytes:
     """What tells the log's lasting key from another one in the same file; empty for one in KMS."""
     scheme, _, name = config.log.signing_key.partition(":")
     return b"" if scheme == "kms" else _digest(base / name)
+
+
+def read_at_start(config: Config, base: Path) -> dict[str, bytes]:
+    """The secrets that are read at the start alone, as digests of their files, by setting."""
+    log = config.log
+    named = {"log.kms.credentials": log.kms.credentials}
+    if log.anchor is not None:
+        named["log.anchor.credentials"] = log.anchor.credentials
+    if log.seal is not None:
+        named["log.seal.credentials"] = log.seal.credentials
+    for number, one in enumerate(log.exports):
+        named[f"log.exports[{number}].token"] = one.token
+    return {
+        name: _digest(base / one.removeprefix("file:"))
+        for name, one in named.items()
+        if one is not None and one.startswith("file:")
+    }

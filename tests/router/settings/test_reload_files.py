@@ -11,6 +11,7 @@ import pytest
 from router.config import Config, load
 from router.settings.reload_files import fingerprint, needs_restart, referred
 from tests.router.folders import Box, sound
+from tests.router.reloading import watched
 
 
 def edit(name: str, text: str) -> Callable[[Path], None]:
@@ -115,3 +116,20 @@ def test_seats_in_redis_outlast_the_deadline(
     )
     assert needs_restart(before, after) == named
     assert needs_restart(after, before) == []
+
+
+async def test_a_secret_that_is_read_at_the_start_alone_is_told(tmp_path: Path) -> None:
+    """The reload was called loaded, and exports went on with the old token until they failed."""
+    box = sound(tmp_path)
+    text, token = box.config.read_text(), tmp_path / "token"
+    export = '{format: ocsf, http: "https://127.0.0.1:1/x", region: self:fra1, token: "file:token"}'
+    assert "file:log.key}" in text
+    box.config.write_text(text.replace("file:log.key}", f"file:log.key, exports: [{export}]}}"))
+    token.write_text("the-old-one")
+    async with watched(box) as world:
+        notes = world.router.live.notes
+        for secret, told in (("the-new-one", True), ("the-old-one", False)):
+            token.write_text(secret)
+            await world.settle()
+            assert world.router.live.files.refused == ""
+            assert ("log.exports[0].token" in notes.get("restart", "")) is told
