@@ -123,8 +123,7 @@ class Folder:
         a folder is a log: `glob` would pass it over, and with it all that it holds."""
         if not self.path.is_dir():
             return []
-        named = [path for path in self.path.iterdir() if ID.fullmatch(path.name)]
-        return sorted(path.name for path in named if _is_log(path))
+        return sorted(path.name for path in self.path.iterdir() if _is_log(path))
 
     @property
     def logs(self) -> list[LogFolder]:
@@ -142,7 +141,7 @@ class Folder:
 
 
 def _is_log(path: Path) -> bool:
-    return _is_there(path / "segments") or _is_there(path / "checkpoints.jsonl")
+    return any(_is_there(path / name) for name in ("segments", "checkpoints.jsonl"))
 
 
 def _is_there(path: Path) -> bool:
@@ -150,6 +149,10 @@ def _is_there(path: Path) -> bool:
         path.stat()
     except (FileNotFoundError, NotADirectoryError):
         return False
+    except PermissionError:
+        if ID.fullmatch(path.parent.name):
+            raise
+        return False  # no log has such a name: it may be `lost+found`
     return True
 
 

@@ -144,12 +144,12 @@ class _Remembering:
 
     def __init__(self, found: Iterable[Row]) -> None:
         self._found = found
-        self._error: AuditError | None = None
+        self._error: AuditError | OSError | None = None
 
     def __iter__(self) -> Iterator[Row]:
         try:
             yield from self._found
-        except AuditError as error:
+        except (AuditError, OSError) as error:
             self._error = error
             raise
 

@@ -1,6 +1,7 @@
 """The laws that entries keep among themselves.
 
-1. A decision id is open once; its snapshot is stored and has the digest it names.
+1. A decision id is open once. The snapshot of a decision or refusal is stored and has the digest
+   it names, and so has the file of facts that the snapshot names in turn (`data`).
 2. An attempt or outcome belongs to an open decision and is not dated before it.
 3. Every endpoint attempted is in the plan of its decision.
 4. A decision has exactly one outcome; a start or stop finds nothing open.
@@ -19,6 +20,8 @@ Names read from bodies, and only these: `plan` (endpoint names, or objects with 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
+
+import orjson
 
 from router.audit.absence import Absence
 from router.audit.layout import DIGEST, Folder
@@ -57,6 +60,8 @@ class Structure:
         self._gap(place, line, body)
         if line.kind == "decision":
             self._decision(place, line, body)
+        elif line.kind == "refusal":
+            self._snapshot(place, body)
         elif line.kind in ("attempt", "outcome"):
             self._later(place, line, body)
         elif line.kind in ("administration", "heartbeat"):
@@ -115,9 +120,13 @@ class Structure:
         also = endpoints(list(halves.values())) if isinstance(halves, dict) else ()
         plan = frozenset((*endpoints(body["plan"]), *also)) if "plan" in body else None
         self._open[line.id] = _Open(place, line.time, plan)
+        self._snapshot(place, body)
+
+    def _snapshot(self, place: Place, body: Mapping[str, Value]) -> None:
         snapshot = body.get("snapshot")
         if snapshot is not None and not self._stored(str(snapshot)):
-            self._fault("snapshot", place, f"snapshot `{snapshot}` is missing or altered")
+            detail = f"snapshot `{snapshot}`, or the facts that it names, is missing or altered"
+            self._fault("snapshot", place, detail)
 
     def _later(self, place: Place, line: EntryLine, body: Mapping[str, Value]) -> None:
         decision = self._open.get(line.id)
@@ -155,16 +164,33 @@ class Structure:
 
     def _stored(self, digest: str) -> bool:
         if digest not in self._snapshots:
-            path = self._folder.snapshot(digest)
-            self._snapshots[digest] = (
-                DIGEST.fullmatch(digest) is not None
-                and path.is_file()
-                and sha256(path.read_bytes()).hexdigest() == digest
+            held = self._held(digest)
+            facts = None if held is None else _facts(held)
+            self._snapshots[digest] = held is not None and (
+                facts is None or self._held(facts) is not None
             )
         return self._snapshots[digest]
 
+    def _held(self, digest: str) -> bytes | None:
+        """A stored file that is what its name says."""
+        path = self._folder.snapshot(digest)
+        if DIGEST.fullmatch(digest) is None or not path.is_file():
+            return None
+        data = path.read_bytes()
+        return data if sha256(data).hexdigest() == digest else None
+
     def _fault(self, fault: Fault, place: Place, detail: str) -> None:
         self.findings.append(Finding(fault, place, detail))
+
+
+def _facts(snapshot: bytes) -> str | None:
+    """The file that a stored snapshot names, if it does."""
+    try:
+        content = orjson.loads(snapshot)
+    except ValueError:
+        return None
+    named = content.get("data") if isinstance(content, dict) else None
+    return named if isinstance(named, str) else None
 
 
 def _items(value: Value) -> list[Value]:

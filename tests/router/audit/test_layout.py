@@ -60,9 +60,10 @@ def test_a_log_that_may_not_be_read_is_not_passed_over() -> None:
         (root / "eu-1" / "segments").mkdir(parents=True)
         (root / "eu-2" / "segments").mkdir(parents=True)
         (root / "lost+found").mkdir(mode=0o000)  # no log's id: of a file system mounted here
+        (root / "no log's id" / "segments").mkdir(parents=True)
         root.chmod(0o755)
         with another_user():
-            assert Folder(root).log_ids() == ["eu-1", "eu-2"]
+            assert Folder(root).log_ids() == ["eu-1", "eu-2", "no log's id"]
         (root / "eu-2").chmod(0o000)
         with another_user(), pytest.raises(PermissionError, match="eu-2"):
             Folder(root).log_ids()

@@ -77,6 +77,27 @@ def test_a_stored_snapshot_satisfies(tmp_path: Path) -> None:
     assert structure.notices == ["1 requests are open: recovery will settle them"]
 
 
+def stored(root: Path, data: bytes) -> str:
+    digest = sha256(data).hexdigest()
+    (root / "snapshots").mkdir(exist_ok=True)
+    (root / "snapshots" / f"{digest}.json").write_bytes(data)
+    return digest
+
+
+@pytest.mark.parametrize("kind", ["decision", "refusal"])
+def test_the_facts_that_a_snapshot_names_are_as_they_were(tmp_path: Path, kind: str) -> None:
+    """Countries and recipients of a report come from there."""
+    facts = stored(tmp_path, b'{"regions.yaml":"a"}')
+    body: dict[str, Value] = {"snapshot": stored(tmp_path, b'{"data":"%b"}' % facts.encode())}
+    entry = (kind, "r", 1, body)
+    assert not follow(Structure(Folder(tmp_path)), entry)
+    path = tmp_path / "snapshots" / f"{facts}.json"
+    path.write_bytes(b'{"regions.yaml":"b"}')
+    assert follow(Structure(Folder(tmp_path)), entry) == ["snapshot"]
+    path.unlink()
+    assert follow(Structure(Folder(tmp_path)), entry) == ["snapshot"]
+
+
 def test_silence_of_a_running_process_is_a_named_gap(structure: Structure) -> None:
     follow(
         structure,

@@ -112,3 +112,13 @@ def test_a_line_that_can_not_be_read_is_told_in_one_line(
         assert ran.err.startswith("error: ")
         assert "Traceback" not in ran.err
         assert len(ran.err.splitlines()) == 1
+
+
+def test_a_segment_that_can_not_be_read_is_told_in_one_line(
+    domicile: Domicile, filled: LogBox
+) -> None:
+    [segment] = (filled.folder / "eu-1" / "segments").glob("*.jsonl")
+    segment.unlink()
+    segment.mkdir()
+    ran = domicile("audit", "query", filled.folder, "--json")
+    assert (ran.code, ran.err) == (1, f"error: `{segment}`: Is a directory\n")
