@@ -3,6 +3,9 @@
 Every bad mark is a lease that ends by itself; a missing signal means unknown, not ill. A
 429 is load, not illness. A client's own 4xx never counts. After a mark ends, one request
 at a time is let through as a trial, and a replica that recovers is given load in steps.
+
+A quota of tokens that has no room for a large request often has some for small ones: what is less
+than half of what was refused goes on, until one of that size is refused as well.
 """
 
 from __future__ import annotations
@@ -76,6 +79,7 @@ class _Record:
     marks: int = 0
     marked_until: float = 0.0
     loaded_until: float = 0.0
+    loaded_from: int = 0
     trial_until: float = 0.0
     recovered: float = float("-inf")
     proven: int = 0
@@ -99,10 +103,12 @@ class HealthBook:
         self._records: dict[str, _Record] = {}
 
     def observe(
-        self, key: str, sign: Sign, now: float, retry_after: float | None = None, why: str = ""
-    ) -> None:
+        self, key: str, sign: Sign, now: float, retry_after: float | None = None, why: str = "",
+        tokens: int = 0,
+    ) -> None:  # fmt: skip
         """Learn from one attempt. `retry_after` in seconds, for `Sign.LOAD`; `why`: in a word, for
-        who looks at its mark."""
+        who looks at its mark; `tokens` of the prompt, where a quota may have been too small for
+        it, 0 where the refusal is for all."""
         if sign is Sign.CLIENT:
             self._end_trial(key)
             return
@@ -117,14 +123,18 @@ class HealthBook:
             record = self._records[key] = _Record()
         record.why = why
         if sign is Sign.LOAD:
-            self._load(record, now, retry_after)
+            self._load(record, now, retry_after, tokens)
         elif sign is Sign.BROKE:
             self._broke(record, now)
         else:
             self._ill(record, sign, now)
 
-    def standing(self, key: str, now: float) -> Standing:
-        """How the replica stands; one that nothing is known of is good."""
+    def standing(self, key: str, now: float, tokens: int = 0) -> Standing:
+        """How the replica stands; one that nothing is known of is good.
+
+        Args:
+            tokens: of the prompt that asks, since fewer may have room where more had none; 0: any.
+        """
         record = self._records.get(key)
         if record is None:
             return Standing.GOOD
@@ -132,9 +142,10 @@ class HealthBook:
             return Standing.MARKED
         if record.marks:
             return Standing.TRIAL
-        return Standing.LOADED if now < record.loaded_until else Standing.GOOD
+        small = 0 < tokens < record.loaded_from
+        return Standing.LOADED if now < record.loaded_until and not small else Standing.GOOD
 
-    def state(self, key: str, now: float) -> tuple[Standing, float, float]:
+    def state(self, key: str, now: float, tokens: int = 0) -> tuple[Standing, float, float]:
         """`standing`, `share` and `retry_in` of a replica; most have nothing against them."""
         record = self._records.get(key)
         if record is None:
@@ -149,7 +160,7 @@ class HealthBook:
             if not (record.ill or record.broke):
                 del self._records[key]
             return _WELL
-        return self.standing(key, now), self.share(key, now), self.retry_in(key, now)
+        return self.standing(key, now, tokens), self.share(key, now), self.retry_in(key, now)
 
     def calm(self, now: float) -> bool:
         """Whether nothing is held against any replica now."""
@@ -238,7 +249,9 @@ class HealthBook:
             if record.marked_until > now and other.startswith(endpoint + slash):
                 record.marked_until = now
 
-    def _load(self, record: _Record, now: float, retry_after: float | None) -> None:
+    def _load(self, record: _Record, now: float, retry_after: float | None, tokens: int) -> None:
+        least = tokens // 2
+        record.loaded_from = min(record.loaded_from, least) if now < record.loaded_until else least
         record.trial_until = 0.0
         wait = self._settings.load if retry_after is None else retry_after
         record.loaded_until = max(record.loaded_until, now + min(wait, self._settings.load_max))

@@ -38,7 +38,7 @@ from router.errors import RequestError
 from router.frozen import frozen, maker
 from router.narrowing.vetoes import VetoBoard
 from router.opening import OpenedStream, OpenedWhole
-from router.providers.base import Ask
+from router.providers.base import Ask, Kind
 from router.selection import larger_than
 from router.settings.role_keys import CredentialBoard
 from router.snapshot import Snapshot
@@ -91,7 +91,7 @@ class Dispatcher:
     hedges: Hedges
     prefills: Prefills
     bursts: Bursts
-    in_turn: Callable[[Snapshot, str, str | None], Iterable[str]]
+    in_turn: Callable[[Snapshot, str, str | None, int], Iterable[str]]
     record: Callable[[Plan, Candidacy, int], Awaitable[object]]
     loop_time: Callable[[], float]
     wall_time: Callable[[], float]
@@ -174,10 +174,10 @@ class Dispatcher:
         """Ask the replicas of one endpoint, best first."""
         name = candidacy.endpoint.name
         kept, streams = run.plan.admitted.lease.replica, run.plan.admitted.asked.stream
-        only = candidacy is run.plan.ranked.order[-1]
+        only, prompt = candidacy is run.plan.ranked.order[-1], run.plan.classified.prompt_tokens
         self._look(run)
         here = run.snapshot.targets[name].keys()
-        for replica in self.in_turn(run.snapshot, name, kept):
+        for replica in self.in_turn(run.snapshot, name, kept, prompt):
             if not only and len(run.asked & here) >= HERE:
                 return None  # the whole place may be gone: the next one gets the other attempts
             if replica in run.asked:
@@ -232,7 +232,7 @@ class Dispatcher:
         for candidacy in beside_of(run.plan, first, self._marked(run)):
             if self.vetoed(run, candidacy):
                 continue
-            for replica in self.in_turn(run.snapshot, candidacy.endpoint.name, None):
+            for replica in self.in_turn(run.snapshot, candidacy.endpoint.name, None, 0):
                 standing = self.health.standing(replica, self.loop_time())
                 if replica != asked and standing is not Standing.MARKED:
                     return candidacy, replica
@@ -370,7 +370,9 @@ class Dispatcher:
         provider = run.arrival.snapshot.provider(candidacy.endpoint)
         one = failed_attempt(provider, error, self.wall_time())
         one = self.prefills.judged(run, candidacy, one)
-        self.health.observe(replica, one.sign, now, one.retry_after, error.told)
+        quota = one.result == Kind.LOAD and one.status == 429
+        tokens = run.plan.classified.prompt_tokens if quota else 0
+        self.health.observe(replica, one.sign, now, one.retry_after, error.told, tokens)
         run.attempts.append(
             replace(
                 self._one(candidacy, replica, one.result, began, one.status, error.call_id),

@@ -124,7 +124,7 @@ class Balance:
         keys = self.snapshot().targets.get(endpoint)
         if not keys:
             return _NOWHERE
-        best = self._best(endpoint, keys)
+        best = self._best(endpoint, keys, prompt)
         soon, full = self.paces.expect(endpoint, best.load + prompt), best.full
         work, pace = best.work, self.paces.line(endpoint).pace
         limit = _MARGIN * self.snapshot().config.router.limits.target
@@ -221,9 +221,9 @@ class Balance:
         known = snapshot.policy.endpoints.get(endpoint)
         return known is not None and known.source == snapshot.region
 
-    def _best(self, endpoint: str, keys: Keys) -> Seat:
+    def _best(self, endpoint: str, keys: Keys, prompt: int = 0) -> Seat:
         """How its best replica stands."""
-        look, lineup = self._look(endpoint), self._lineup(endpoint, keys)
+        look, lineup = self._look(endpoint, prompt), self._lineup(endpoint, keys)
         if lineup is not None:
             return lineup.best(look, self.loop_time())
         return min(map(look, keys), key=by_rank)
@@ -235,14 +235,14 @@ class Balance:
             return None
         return self._lineups.of(endpoint, keys)
 
-    def _look(self, endpoint: str) -> Look:
-        """How any of an endpoint's replicas stands now."""
+    def _look(self, endpoint: str, prompt: int) -> Look:
+        """How any of an endpoint's replicas stands now, for such a prompt."""
         capacity, now = self._capacity(endpoint), self.loop_time()
         rate = self.paces.rate(endpoint)
-        return lambda key: self._seat(capacity, key, now, rate)
+        return lambda key: self._seat(capacity, key, now, rate, prompt)
 
-    def _seat(self, capacity: Capacity | None, key: str, now: float, rate: float) -> Seat:
-        standing, share, retry = self.health.state(key, now)
+    def _seat(self, of: Capacity | None, key: str, now: float, rate: float, prompt: int) -> Seat:
+        standing, share, retry = self.health.state(key, now, prompt)
         berth, readings = self.inflight.known(key), self.readings
         own, tokens = berth.requests, float(berth.tokens)
         foreign, pressure = readings.both(key, now, own)
@@ -251,7 +251,7 @@ class Balance:
         if key in readings.telling:
             tokens += foreign * self._mean()
             load += self._theirs(key, now, pressure)
-        full = self._used(capacity, own + foreign, pressure, tokens) >= 1
+        full = self._used(of, own + foreign, pressure, tokens) >= 1
         if standing is Standing.TRIAL or share < 1:
             full = full or self._enough(key, now)
         if key not in self._apart:
@@ -292,8 +292,6 @@ class Balance:
             self._halves = halves(snapshot.policy.endpoints)
         return self._capacities.get(endpoint)
 
-    # ----------------------------------------------------------------------------------
-
     def reserve(
         self, endpoint: str, tokens: int, trail: Trail | None = None, prompt: int = 0
     ) -> Held | None:
@@ -312,7 +310,7 @@ class Balance:
             return self._entered(endpoint, next(iter(keys)), tokens, prompt)
         found = self._quickly(endpoint, keys, prompt, trail)
         if found is None:
-            ranked = [(seat.rank[:4], seat) for seat in map(self._look(endpoint), keys)]
+            ranked = [(seat.rank[:4], seat) for seat in map(self._look(endpoint, prompt), keys)]
             best = min([rank for rank, _ in ranked])
             alike = [seat for rank, seat in ranked if rank == best]
             found = self._chosen(alike, prompt, trail)
@@ -357,7 +355,7 @@ class Balance:
     ) -> tuple[str, int] | None:
         """What `_chosen` comes to, with a look at few of many replicas; `None` where all must be
         looked at. Among equals one draw decides, not one for each."""
-        look, lineup = self._look(endpoint), self._lineup(endpoint, keys)
+        look, lineup = self._look(endpoint, prompt), self._lineup(endpoint, keys)
         if lineup is None or len(keys) <= LOTS:
             return None
         least = lineup.least(look, self.loop_time(), self.random)
@@ -378,20 +376,22 @@ class Balance:
         """Among equals the lowest is chosen: by chance, in proportion to the shares."""
         return -log(1.0 - self.random() * _BELOW) / self._apart.get(key, _ALIKE)[1]
 
-    def in_turn(self, snapshot: Snapshot, endpoint: str, first: str | None) -> Iterator[str]:
+    def in_turn(
+        self, snapshot: Snapshot, endpoint: str, first: str | None, prompt: int = 0
+    ) -> Iterator[str]:
         """An endpoint's replicas as they are to be asked, the reserved one first if it is well.
 
         Among equals a lot decides: of a rack that fails, whoever stands first in the files would
         else get the second attempt of every request that failed at another of it.
         """
         now, replicas = self.loop_time(), snapshot.targets[endpoint]
-        if first and first in replicas and self.health.standing(first, now) <= Standing.TRIAL:
+        if first and first in replicas and self.health.standing(first, now, prompt).turn < 1:
             yield first  # hardly ever is another one asked: they needn't be put in order
             replicas = {key: replicas[key] for key in replicas if key != first}
         known = self._apart if snapshot is self._of else apart(snapshot)
 
         def rank(key: str) -> tuple[int, bool, int, float, float]:
-            standing, share, _ = self.health.state(key, now)
+            standing, share, _ = self.health.state(key, now, prompt)
             priority, part = known.get(key, _ALIKE)
             load = self.inflight.tokens(key) / share / part
             return standing.turn, key != first, priority, load, self._lot(key)

@@ -206,3 +206,32 @@ def test_a_long_mark_is_eased_and_a_short_one_is_not_lengthened() -> None:
     book.ease("gone", 2.0, 30.0)
     assert book.standing("gone", 2.9) is Standing.MARKED
     assert book.standing("gone", 3.0) is Standing.TRIAL
+
+
+def test_what_is_refused_for_its_size_says_nothing_of_what_is_much_smaller() -> None:
+    health = book()
+    health.observe("a", Sign.LOAD, 0, retry_after=4, tokens=1000)
+    assert health.standing("a", 1) is Standing.LOADED
+    assert health.standing("a", 1, 500) is Standing.LOADED
+    assert health.state("a", 1, 499)[0] is Standing.GOOD
+    health.observe("a", Sign.LOAD, 1, retry_after=3, tokens=400)
+    assert health.standing("a", 2, 200) is Standing.LOADED
+    assert health.standing("a", 2, 199) is Standing.GOOD
+    health.observe("a", Sign.LOAD, 2, retry_after=2, tokens=900)
+    assert health.standing("a", 3, 200) is Standing.LOADED
+    health.observe("a", Sign.LOAD, 3, retry_after=1)
+    assert health.standing("a", 3.5, 1) is Standing.LOADED
+    health.observe("a", Sign.LOAD, 5, retry_after=4, tokens=1000)
+    assert health.standing("a", 6, 1) is Standing.GOOD
+
+
+@given(st.lists(st.integers(1, 1 << 20), max_size=60))
+def test_a_replica_that_refuses_everything_is_asked_few_times_in_one_lease(
+    sizes: list[int],
+) -> None:
+    health, asked = book(), 0
+    for size in sizes:
+        if health.standing("a", 1, size) is Standing.GOOD:
+            health.observe("a", Sign.LOAD, 1, retry_after=30, tokens=size)
+            asked += 1
+    assert asked <= 21
