@@ -318,7 +318,7 @@ def _steps(live: Live, transport: Transport, clocks: Clocks) -> TwelveSteps:
         return balance.reserve(half.name, prompt, path, prompt)
 
     room: WaitingRoom[Placed] = WaitingRoom(live.loop_time, config.limits.waiting)
-    live.inflight.on_leave = room.wake
+    live.inflight.on_leave, live.waiting = room.wake, room.lines
 
     def bounded() -> None:
         room.bound = live.snapshot.config.router.limits.waiting

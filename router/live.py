@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from random import random
 from typing import TYPE_CHECKING, Final, Protocol
@@ -26,6 +26,7 @@ from router.settings.role_keys import CredentialBoard
 from router.snapshot import Snapshot
 from router.state.ledger import Ledger
 from router.state.spending import LocalSpending, Spending
+from router.waiting import Line
 
 if TYPE_CHECKING:
     from router.entries.auditing import PageView
@@ -107,6 +108,8 @@ class Live:
     files: Files = field(default_factory=Files)
     starting: set[str] = field(default_factory=set)
     notes: dict[str, str] = field(default_factory=dict)
+    waiting: Callable[[], Mapping[Line, int]] = dict
+    """Who waits for room: how many in each line."""
     audits: dict[tuple[str, float], StandingAudit] = field(default_factory=dict)
     readings: Readings = field(default_factory=Readings)
     whole: Whole | None = None
@@ -132,6 +135,14 @@ class Live:
             self.loop_time,
             self.chance,
         )
+
+    def _waiting_for(self) -> dict[str, float]:
+        """Requests that wait, by endpoint; who would take any of several is a part at each."""
+        found: dict[str, float] = {}
+        for (_, pool), count in self.waiting().items():
+            for name in pool:
+                found[name] = found.get(name, 0.0) + count / len(pool)
+        return found
 
     def now(self) -> float:
         """The time decisions are made at: never before the newest time in the log."""
@@ -217,11 +228,15 @@ class Live:
             labels = one.endpoint, one.of
             self.metrics.set("domicile_burst_spent", one.spent, labels)
             self.metrics.set("domicile_burst_left", max(0.0, one.limit - one.spent), labels)
+        waiting = self._waiting_for()
         for endpoint in self.snapshot.targets:
             keys = self.snapshot.replicas(endpoint)
             tokens = sum(self.inflight.tokens(key) for key in keys)
             self.metrics.set("domicile_inflight_tokens", tokens, (endpoint,))
             most = max((self.balance.saturation(endpoint, key) for key in keys), default=0.0)
+            # What waits is load too: nothing is sent beyond what is full.
+            under_way = sum(self.inflight.requests(key) for key in keys)
+            most *= 1 + waiting.get(endpoint, 0.0) / max(under_way, 1)
             self.metrics.set("domicile_saturation", most, (endpoint,))
 
 

@@ -163,7 +163,7 @@ ALL: Final = (
     Described(
         "domicile_saturation",
         "gauge",
-        "Load of the most loaded replica over what it can take; above 1 requests wait.",
+        "Load of the most loaded replica, with what waits for it, over what it can take.",
         ("endpoint",),
     ),
     Described("domicile_workers", "gauge", "Worker processes, by state.", ("state",), summed=True),

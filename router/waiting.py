@@ -150,6 +150,10 @@ class WaitingRoom(Generic[T]):
     def __len__(self) -> int:
         return self._waiting.total()
 
+    def lines(self) -> dict[Line, int]:
+        """How many wait in each line."""
+        return {line: sum(map(len, one.values())) for line, one in self._lines.items()}
+
     def waits(self, pool: frozenset[str]) -> bool:
         """Whether somebody waits for just this pool, who would be overtaken."""
         lines = self._lines

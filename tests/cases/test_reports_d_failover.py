@@ -150,9 +150,9 @@ async def test_failover_15_saturation_is_that_of_real_requests(tmp_path: Path) -
         tasks = [asyncio.create_task(world.ask()) for _ in range(16)]
         await asyncio.sleep(0.2)
         live = world.router.live
-        assert saturation(live) == 1.0
+        assert saturation(live) == 2.0  # four are under way, and half of the eight that wait
         extra = [live.inflight.enter("fra1", 1) for _ in range(4)]
-        assert saturation(live) == 2.0
+        assert saturation(live) == 3.0
         assert len(world.transport.sent) == 8  # the other half waits
         for one in extra:
             one.close()
@@ -280,6 +280,37 @@ async def test_failover_26_a_429_is_for_its_own_time_only(tmp_path: Path) -> Non
         for _ in range(20):
             assert (await world.ask()).sent["x-domicile-endpoint"] == "fra1"
         assert large == 1
+
+
+@pytest.mark.parametrize("told", [{"retry_after": "20"}, {}])
+async def test_failover_26_small_requests_go_on_while_a_large_one_has_no_room(
+    tmp_path: Path, told: dict[str, str]
+) -> None:
+    async with scripted(tmp_path, lambda h, n: answer()) as world:
+
+        def script(host: str, number: int) -> Reply:
+            if host == "fra1" and len(world.transport.sent[-1].body) > 5000:
+                return failure(429, **told)
+            return answer()
+
+        world.transport._script = script
+        big = [{"role": "user", "content": "x" * 10000}]
+        for _ in range(3):  # one of them learns it for as long as was told
+            done = await world.ask(messages=big)
+            assert done.sent["x-domicile-endpoint"] == "par1"
+        assert hosts(world)["fra1"] == 1
+        for _ in range(100):
+            assert (await world.ask()).sent["x-domicile-endpoint"] == "fra1"
+
+
+async def test_failover_26_what_refuses_small_ones_too_is_left_to_the_next(tmp_path: Path) -> None:
+    script = lambda h, n: failure(429, retry_after="20") if h == "fra1" else answer()  # noqa: E731
+    async with scripted(tmp_path, script) as world:
+        for length in (10000, 5, 10000, 5, 2000, 5, 5, 5):
+            asked = [{"role": "user", "content": "x" * length}]
+            done = await world.ask(messages=asked)
+            assert done.sent["x-domicile-endpoint"] == "par1"
+        assert hosts(world)["fra1"] <= 3
 
 
 async def test_failover_27_one_quick_attempt_elsewhere(tmp_path: Path) -> None:
