@@ -18,8 +18,11 @@ _EXCLUSIVE: Final = BUILT_IN | CANDIDATE
 def never_binding(scene: Scene) -> Iterator[Finding]:
     """Rules whose condition contradicts itself, or that bound nothing any tenant is granted."""
     for rule in scene.policy.rules:
-        if _contradicts(rule.condition):
-            message = f"rule `{rule.name}` can never apply: {rule.condition.describe()}"
+        if _contradicts(rule.condition, frozenset(scene.policy.tenants)):
+            message = (
+                f"rule `{rule.name}` can never apply where what it asks about is known: "
+                f"{rule.condition.describe()}"
+            )
             yield Finding(Severity.WARNING, "rule_never_applies", message, rule.mark)
         elif _bounds_nothing(scene, rule):
             message = (
@@ -29,11 +32,13 @@ def never_binding(scene: Scene) -> Iterator[Finding]:
             yield Finding(Severity.WARNING, "rule_never_binds", message, rule.mark)
 
 
-def _contradicts(condition: Condition) -> bool:
-    """Whether a conjunction asks for two values of what has only one, or for v and not v."""
+def _contradicts(condition: Condition, tenants: frozenset[str]) -> bool:
+    """Whether a conjunction asks for two values of what has only one, for v and not v, or for
+    none of the tenants."""
     parts = _parts(condition)
     wanted: dict[str, frozenset[str]] = {}
     refused: dict[str, frozenset[str]] = {}
+    several: list[tuple[str, frozenset[str]]] = []
     for part in parts:
         inner = part.part if isinstance(part, Not) else part
         if isinstance(inner, Is):
@@ -44,14 +49,13 @@ def _contradicts(condition: Condition) -> bool:
             continue
         if isinstance(part, Not):
             refused[key] = refused.get(key, frozenset()) | values
-        elif key in wanted and key in _EXCLUSIVE:
-            wanted[key] &= values
+        elif key in _EXCLUSIVE:
+            wanted[key] = wanted.get(key, values) & values
         else:
-            wanted.setdefault(key, values)
-    return any(
-        not values or (key in _EXCLUSIVE and values <= refused.get(key, frozenset()))
-        for key, values in wanted.items()
-    )
+            several.append((key, values))
+    asked = [*wanted.items(), *several]
+    nobody = bool(tenants) and tenants <= refused.get("tenant", frozenset())
+    return nobody or any(values <= refused.get(key, frozenset()) for key, values in asked)
 
 
 def _bounds_nothing(scene: Scene, rule: Rule) -> bool:
@@ -205,7 +209,7 @@ def running_out(scene: Scene) -> Iterator[Finding]:
                 word = "has lapsed" if lapsed else "lapses soon"
                 message = f"assurance `{one.name}` of endpoint `{endpoint.name}` {word}"
                 code = "assurance_lapsed" if lapsed else "assurance_ends"
-                yield Finding(Severity.WARNING, code, message)
+                yield Finding(Severity.WARNING, code, message, endpoint.mark)
     yield from _sets_running_out(scene.policy, scene)
 
 

@@ -31,6 +31,9 @@ def scene(rules: str, head: str = HEAD) -> Scene:
         ("when: {all: [{tenant: acme}, {tenant: beta}]}, process_within: DE", "rule_never_applies"),
         ("when: {tenant: acme}, unless: {tenant: acme}, process_within: DE", "rule_never_applies"),
         ("when: {all: [{tier: small}, {tier: large}]}, process_within: DE", "rule_never_applies"),
+        ("when: {sure: x}, unless: {sure: x}, process_within: DE", "rule_never_applies"),
+        ("when: {sure: x}, unless: {sure: [x, y]}, process_within: DE", "rule_never_applies"),
+        ("when: {not: {tenant: [acme, beta]}}, process_within: DE", "rule_never_applies"),
         ("process_within: EEA + CH", "rule_never_binds"),
         ("operated_by: any", "rule_never_binds"),
     ],
@@ -46,6 +49,8 @@ def test_rules_that_never_bind(rule: str, code: str) -> None:
         "process_within: EU",  # bounds beta
         "process_within: worldwide, require: dpa",
         "when: {tenant: acme}, unless: {sure: x}, process_within: DE",
+        "when: {sure: [x, y]}, unless: {sure: x}, process_within: DE",
+        "when: {not: {tenant: acme}}, process_within: DE",
     ],
 )
 def test_rules_that_bind(rule: str) -> None:
