@@ -232,7 +232,8 @@ async def _http(request: Request, error: Exception) -> JSONResponse:
     if not isinstance(error, HTTPException):
         raise error
     code = _HTTP_CODES.get(error.status_code, "invalid_request")
-    told = RequestError(code, str(error.detail).lower(), status=error.status_code)
+    said = _HTTP_SAID.get(error.status_code, str(error.detail).lower())
+    told = RequestError(code, said, status=error.status_code)
     return JSONResponse(told.body(), error.status_code, headers=dict(error.headers or {}))
 
 
@@ -254,3 +255,8 @@ _STILL = {
     "cache-control": "no-store",
 }
 _HTTP_CODES = {404: "not_found", 405: "method_not_allowed"}
+_HTTP_SAID = {
+    404: "nothing is served at this path; chats are `POST /v1/chat/completions`, and "
+    "`GET /openapi.json` lists the rest",
+    405: "this path is served, but not with this method; `GET /openapi.json` lists them",
+}

@@ -99,6 +99,10 @@ def _complaint(document: Object) -> Object | None:
     """What holds no answer, if it is an error without the name of one."""
     if document.get("object") == "error" or isinstance(document.get("detail"), str):
         return document
+    inner = document.get("response")
+    if document.get("type") == "response.failed" and isinstance(inner, dict):
+        error = inner.get("error")  # of a server that speaks the responses API inside
+        return error if isinstance(error, dict) else inner
     outcome = document.get("base_resp")
     if isinstance(outcome, dict) and outcome.get("status_code"):
         return outcome

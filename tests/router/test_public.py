@@ -135,6 +135,16 @@ async def test_errors_have_the_shape_of_openai(
     assert set(found.json()["error"]) >= {"message", "type", "param", "code"}
 
 
+@pytest.mark.parametrize("path", ["/v1/embeddings", "/v1/responses", "/chat/completions", "/v2"])
+async def test_a_path_that_is_not_served_says_what_is(running: House, path: str) -> None:
+    async with httpx.AsyncClient(base_url=running.url, trust_env=False) as client:
+        found = await client.post(path, json={"model": "assistant", "input": "x"})
+    assert found.status_code == 404
+    said = found.json()["error"]["message"]
+    assert "POST /v1/chat/completions" in said
+    assert "GET /openapi.json" in said
+
+
 async def test_another_method(running: House) -> None:
     async with httpx.AsyncClient(base_url=running.url, trust_env=False) as client:
         found = await client.delete("/v1/models")

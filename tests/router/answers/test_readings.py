@@ -99,7 +99,10 @@ def test_errors_of_chat(error: object, status: int, kind: str) -> None:
 
 def test_other_errors_of_chat() -> None:
     old = {"object": "error", "message": "m", "type": "NotFoundError", "code": 404}
-    for document in (old, ending("abort"), ending("error"), ending({"type": "abort"})):
+    failed = {"type": "response.failed", "response": {"status": "failed", "error": {"code": "x"}}}
+    inner = {"type": "response.failed", "response": {"status": "failed"}}
+    ended = (ending("abort"), ending("error"), ending({"type": "abort"}))
+    for document in (old, failed, inner, *ended):
         found = read_chat(document)
         assert found.error is not None
         assert not found.finish
