@@ -18,7 +18,7 @@ from policies.files import AssuranceConfig, EndpointConfig, ReplicasConfig
 from policies.written import Refused
 from regions.atlas import Atlas
 from regions.countries import Countries
-from regions.document import PLACEHOLDER, Path
+from regions.document import PLACEHOLDER, Mark, Path
 from regions.footprints.base import VENDORS
 from regions.footprints.own import is_loopback
 from regions.model import Assurance, Burst, Endpoint, Price
@@ -45,10 +45,11 @@ _PROVIDERS: Final[Mapping[str, str]] = {
     "gemini": "gcp",
     "vertex": "gcp",
 }
-# Settings that don't move a byte's place, of every kind.
-COMMON: Final = frozenset(
-    {"share", "api_version", "deployment", "path", "retry_unknown", "scheduling"}
-)
+# Settings that don't move a byte's place, of every kind, and what they may say.
+COMMON: Final[Mapping[str, tuple[str, ...]]] = {
+    "retry_unknown": ("true", "false"),
+    "scheduling": ("priority",),  # where vLLM runs with `--scheduling-policy priority`
+}
 
 FEATURES: Final = frozenset(
     {
@@ -62,7 +63,9 @@ SURFACES: Final = frozenset(
 )
 
 
-def endpoint_from(name: str, config: EndpointConfig, path: Path, atlas: Atlas) -> Endpoint:
+def endpoint_from(
+    name: str, config: EndpointConfig, path: Path, atlas: Atlas, mark: Mark | None = None
+) -> Endpoint:
     """The endpoint a configuration describes.
 
     Raises:
@@ -110,6 +113,7 @@ def endpoint_from(name: str, config: EndpointConfig, path: Path, atlas: Atlas) -
         credentials=config.credentials,
         self_operated=own,
         burst=_burst(config, path),
+        mark=mark,
     )
 
 
@@ -149,10 +153,14 @@ def _settings(config: EndpointConfig, path: Path) -> Mapping[str, str]:
     for key, value in (config.model_extra or {}).items():
         if key not in known:
             choices = {*known, *EndpointConfig.model_fields}
-            message = f"unknown key `{key}` for kind `{config.kind}`{nearest(key, choices)}"
-            raise Refused((*path, key), message)
+            listed = ", ".join(sorted(known))
+            hint = nearest(key, choices) or f"; what only some kinds have, here: {listed}"
+            raise Refused((*path, key), f"unknown key `{key}` for kind `{config.kind}`{hint}")
         if not isinstance(value, str):
             raise Refused((*path, key), f"setting `{key}` is text")
+        if value not in COMMON.get(key, (value,)):
+            words = " or ".join(f"`{one}`" for one in COMMON[key])
+            raise Refused((*path, key), f"`{key}: {value}` can't be read; write {words}")
         settings[key] = value
     return {**settings, **_of_fleet(config, path), **_of_tls(config, path)}
 

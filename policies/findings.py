@@ -39,8 +39,16 @@ class Finding:
     mark: Mark | None = None
 
     def __str__(self) -> str:
+        return self._told(f"{self.severity.name.lower()}: ")
+
+    @property
+    def problem(self) -> str:
+        """The same for a list of errors, where nothing has to say that it is one."""
+        return self._told("")
+
+    def _told(self, severity: str) -> str:
         at = f"{self.mark}: " if self.mark else ""
-        return f"{at}{self.severity.name.lower()}: {self.message} ({self.code})"
+        return f"{at}{severity}{self.message} ({self.code})"
 
 
 @dataclass(frozen=True)

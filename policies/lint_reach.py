@@ -106,15 +106,15 @@ def endpoints_nobody_uses(scene: Scene) -> Iterator[Finding]:
         for model in scene.models(tenant)
         for endpoint in scene.served(name, model)
     }
-    for name in scene.policy.endpoints:
+    for name, endpoint in scene.policy.endpoints.items():
         if name in prefilling:
             continue
         if name not in in_models:
             message = f"endpoint `{name}` is in no model"
-            yield Finding(Severity.WARNING, "endpoint_unused", message)
+            yield Finding(Severity.WARNING, "endpoint_unused", message, endpoint.mark)
         elif name not in reached and scene.policy.tenants:
             message = f"endpoint `{name}` can't be reached by any tenant's silent request"
-            yield Finding(Severity.WARNING, "endpoint_unreachable", message)
+            yield Finding(Severity.WARNING, "endpoint_unreachable", message, endpoint.mark)
 
 
 def unpriced(scene: Scene) -> Iterator[Finding]:
@@ -129,10 +129,11 @@ def unpriced(scene: Scene) -> Iterator[Finding]:
         for name in names
     }
     for name in sorted(named):
-        price = scene.policy.endpoints[name].price
+        endpoint = scene.policy.endpoints[name]
+        price = endpoint.price
         if price.input is None or price.output is None:
             message = f"endpoint `{name}` has no whole price, and costs budgets in dollars nothing"
-            yield Finding(Severity.WARNING, "unpriced", message)
+            yield Finding(Severity.WARNING, "unpriced", message, endpoint.mark)
 
 
 def caches_shared(scene: Scene) -> Iterator[Finding]:
@@ -152,7 +153,7 @@ def caches_shared(scene: Scene) -> Iterator[Finding]:
                 "the first token how others' prompts begin; write `cache: tenant`, or `cache: "
                 "shared` if they may"
             )
-            yield Finding(Severity.WARNING, "cache_shared", message)
+            yield Finding(Severity.WARNING, "cache_shared", message, one.mark)
 
 
 def halves_apart(scene: Scene) -> Iterator[Finding]:
@@ -165,7 +166,7 @@ def halves_apart(scene: Scene) -> Iterator[Finding]:
                 f"answers made in {endpoint.source}; every call is in both, and its cache crosses "
                 "between them; put both in one place"
             )
-            yield Finding(Severity.WARNING, "halves_apart", message)
+            yield Finding(Severity.WARNING, "halves_apart", message, endpoint.mark)
 
 
 def rules_nobody_serves(scene: Scene) -> Iterator[Finding]:
@@ -215,16 +216,17 @@ def unknown_facts(scene: Scene) -> Iterator[Finding]:
             Axis.OPERATE: found.operate.is_known,
         }
         unknown = [axis.value for axis, known in axes.items() if not known]
+        mark = scene.policy.endpoints[name].mark
         for axis, known in axes.items():
             counted[axis] += not known
         if unknown:
             missing = "; ".join(found.missing) or "not said"
             message = f"endpoint `{name}`: {', '.join(unknown)} not known; missing: {missing}"
             severity = Severity.ERROR if not axes[Axis.PROCESS] else Severity.NOTE
-            yield Finding(severity, "footprint_unknown", message)
+            yield Finding(severity, "footprint_unknown", message, mark)
         if found.good_until is not None and found.good_until <= scene.now + scene.soon:
             message = f"a fact about endpoint `{name}` ages within 30 days; check it and date it"
-            yield Finding(Severity.WARNING, "fact_ages", message)
+            yield Finding(Severity.WARNING, "fact_ages", message, mark)
     told = ", ".join(f"{axis.value} of {n}" for axis, n in counted.items())
     message = f"of {len(scene.footprints)} endpoints the footprint is not known: {told}"
     yield Finding(Severity.NOTE, "facts_counted", message)
@@ -241,7 +243,7 @@ def plain_ids(scene: Scene) -> Iterator[Finding]:
                 f"endpoint `{name}`: `{endpoint.model}` was not seen callable by its plain id in "
                 f"{source}; use one of its profiles there: {known or 'none is known'}"
             )
-            yield Finding(Severity.WARNING, "needs_profile", message)
+            yield Finding(Severity.WARNING, "needs_profile", message, endpoint.mark)
 
 
 def preferences(scene: Scene) -> Iterator[Finding]:

@@ -183,7 +183,7 @@ class Parts:
                 built = self.attempt(
                     entry,
                     lambda n=name, c=config, e=entry: endpoint_from(  # type: ignore[misc]
-                        n, c, e.path, self.atlas
+                        n, c, e.path, self.atlas, e.mark
                     ),
                 )
                 if built is not None:

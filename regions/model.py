@@ -5,10 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum, StrEnum
+from typing import TYPE_CHECKING
 
 from regions.atlas import Atlas
 from regions.countries import Countries
 from regions.places import UNKNOWN_BIT, PlaceError, PlaceSet
+
+if TYPE_CHECKING:
+    from regions.document import Mark
 
 
 class Tier(IntEnum):
@@ -211,6 +215,7 @@ class Endpoint:
         surfaces: surfaces it speaks natively.
         prefill: the endpoint that computes its prompts, where that is another one.
         burst: what may be spent there; `None`: nobody counts.
+        mark: where it is written, for who has to change it; no part of what it is.
     """
 
     name: str
@@ -232,6 +237,13 @@ class Endpoint:
     self_operated: bool = False
     prefill: Endpoint | None = None
     burst: Burst | None = None
+    mark: Mark | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def shown(self) -> str:
+        """It and its place, for the beginning of a message."""
+        at = f"{self.mark}: " if self.mark else ""
+        return f"{at}endpoint `{self.name}`"
 
     @property
     def cache_apart(self) -> bool:

@@ -37,8 +37,8 @@ def _host(draft: Draft, host: str) -> None:
         anthropic.describe_compatible(draft)
     elif vendor is None:
         draft.process_unknown(
-            f"the provider behind host `{host}`: use its vendor's `kind`, or `self_operated: true` "
-            "with a `self:` region when you run it"
+            f"the provider behind host `{host}`: use its vendor's `kind`, or a `self:` region when "
+            "you run it"
         )
     else:
         key = _vault(draft) if vendor == "cohere" else None

@@ -173,7 +173,7 @@ def _sampled(asked: Asked, count: int | None, reference: str | None, url: str) -
     from router.reconcile.ours import Ours
     from router.settings.credentials import credential
 
-    keys = credential("--credentials", reference, os.environ, Path())
+    keys = credential("`--credentials`", reference, os.environ, Path())
     since, until = asked.since or 0, asked.until or 1 << 62
     ours = Ours(Folder(asked.folder), asked.facts).attempts()
     within = (one for one in ours if since <= one[0].began < until)

@@ -68,7 +68,7 @@ def _asked(found: Checked, snapshot: Snapshot) -> Checked:
     from router.cli.syncing import ask_endpoints
 
     said = tuple(sorted(asyncio.run(ask_endpoints(snapshot)), key=lambda one: one.severity))
-    wrong = tuple(str(one) for one in said if one.severity is Severity.ERROR)
+    wrong = tuple(one.problem for one in said if one.severity is Severity.ERROR)
     return replace(found, problems=found.problems + wrong, findings=found.findings + said)
 
 

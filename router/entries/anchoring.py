@@ -116,7 +116,7 @@ def _made(
 ) -> Iterator[tuple[str, Publish]]:
     wall, loop = clocks
     if section.s3 is not None and section.region is not None:
-        keys = credential("log.anchor", section.credentials, environment, base)
+        keys = credential("`log.anchor`", section.credentials, environment, base)
         if keys is not None and not isinstance(keys, AwsKeys):
             raise ConfigError("`log.anchor.credentials` leads to no AWS keys")
         yield f"s3://{section.s3}", _bucket(section, keys, wall)

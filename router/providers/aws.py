@@ -34,7 +34,9 @@ def region_of(source: str | None) -> str:
     Raises:
         Misconfigured: it is no region.
     """
-    region = (source or "").rpartition(":")[2]
+    if not source:
+        raise Misconfigured("it has no `source`; write the AWS region to call, as eu-west-1")
+    region = source.rpartition(":")[2]
     if not _REGION.fullmatch(region):
         raise Misconfigured(f"`{source}` is no aws region; give the endpoint a `source`")
     return region

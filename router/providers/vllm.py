@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from regions.model import Endpoint
-from router.providers.base import Ask, Misconfigured, Target
+from router.providers.base import Ask, Target
 from router.providers.bodies import with_transfer
 from router.providers.openai_compatible import OpenAiCompatible
 from router.transport.messages import OutboundRequest
@@ -20,16 +20,6 @@ class Vllm(OpenAiCompatible):
 
     kinds = frozenset({"vllm"})
     place_parameters = frozenset({"kv_transfer_params", "ec_transfer_params"})
-
-    def check(self, endpoint: Endpoint) -> None:
-        """See `Provider`: how its engine schedules is vLLM's own word for it."""
-        super().check(endpoint)
-        said = endpoint.settings.get("scheduling", "priority")
-        if said != "priority":
-            raise Misconfigured(
-                f"`scheduling: {said}` can't be read; write `priority` where vLLM runs with "
-                "`--scheduling-policy priority`, else leave it out"
-            )
 
     def encode(self, ask: Ask, endpoint: Endpoint, target: Target, now: float) -> OutboundRequest:
         """See `Provider`: where the cache of the prompt is or goes, if it moves, is said by us."""

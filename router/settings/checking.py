@@ -137,7 +137,7 @@ def _judged(
     problems += _tried(lambda: findings.extend(proven.findings(loaded, places, now)))
     problems += _tried(lambda: findings.extend(ends(snapshot, snapshot.trust, base, now)))
     problems += _tried(lambda: findings.extend(_tested(loaded, snapshot.config, base)))
-    problems += [str(one) for one in findings if one.severity is Severity.ERROR]
+    problems += [one.problem for one in findings if one.severity is Severity.ERROR]
     return Checked(tuple(problems), settings, snapshot, tuple(findings))
 
 

@@ -26,74 +26,78 @@ _NAMES: Final = ("aws_access_key_id", "aws_secret_access_key", "aws_session_toke
 
 
 def credential(
-    endpoint: str, reference: str | None, environment: Mapping[str, str], base: Path
+    whose: str, reference: str | None, environment: Mapping[str, str], base: Path
 ) -> Credential | None:
-    """The credential behind an endpoint's `credentials`; `None` for none and for a role.
+    """The credential behind a reference; `None` for none and for a role.
+
+    Args:
+        whose: what errors begin with, as "baseline/main.yaml:9:3: endpoint `fra`".
 
     Raises:
         ConfigError: the reference leads nowhere, or to something that is no credential.
     """
     if reference is None or reference == INSTANCE_ROLE:
         return None
-    return _parsed(endpoint, resolve(reference, environment, base).decode("utf-8", "replace"))
+    try:
+        return _parsed(resolve(reference, environment, base).decode("utf-8", "replace"))
+    except ConfigError as error:
+        raise ConfigError(f"{whose}: {error}") from None
 
 
-def _parsed(endpoint: str, text: str) -> Credential:
+def _parsed(text: str) -> Credential:
     if _UNFILLED.search(text):
         raise ConfigError(
-            f"endpoint `{endpoint}`: its credential is a template that nobody filled in; what "
+            "its credential is a template that nobody filled in; what "
             "writes the secret left its placeholder there"
         )
     if text.startswith("{"):
-        return _keys(endpoint, _json(endpoint, text))
+        return _keys(_json(text))
     if text.startswith("["):
-        return _keys(endpoint, _ini(endpoint, text))
+        return _keys(_ini(text))
     token = text.strip()
     if len(token) > 1 and token[0] == token[-1] and token[0] in "\"'`":
         raise ConfigError(
-            f"endpoint `{endpoint}`: its credential stands in quotes, which would be sent; what "
+            "its credential stands in quotes, which would be sent; what "
             "reads an environment file may keep them: take them out"
         )
-    return _made(endpoint, lambda: Bearer(token))
+    return _made(lambda: Bearer(token))
 
 
-def _json(endpoint: str, text: str) -> Mapping[str, str]:
+def _json(text: str) -> Mapping[str, str]:
     try:
         found: object = json.loads(text)
     except json.JSONDecodeError:
-        raise ConfigError(f"endpoint `{endpoint}`: its credential is broken JSON") from None
+        raise ConfigError("its credential is broken JSON") from None
     if not isinstance(found, dict):
         return {}
     return {k: v for k, v in found.items() if isinstance(k, str) and isinstance(v, str)}
 
 
-def _ini(endpoint: str, text: str) -> Mapping[str, str]:
+def _ini(text: str) -> Mapping[str, str]:
     parser = configparser.ConfigParser(interpolation=None)
     try:
         parser.read_string(text)
     except configparser.Error:
-        raise ConfigError(f"endpoint `{endpoint}`: its credential is a broken INI file") from None
+        raise ConfigError("its credential is a broken INI file") from None
     sections = parser.sections()
     if len(sections) != 1:
         raise ConfigError(
-            f"endpoint `{endpoint}`: its credential file must hold one section, not "
+            "its credential file must hold one section, not "
             f"{len(sections)}: nothing here picks a profile"
         )
     return dict(parser[sections[0]])
 
 
-def _keys(endpoint: str, found: Mapping[str, str]) -> Credential:
+def _keys(found: Mapping[str, str]) -> Credential:
     access, secret, token = (found.get(name) for name in _NAMES)
     if not access or not secret:
-        raise ConfigError(
-            f"endpoint `{endpoint}`: its credential needs {_NAMES[0]} and {_NAMES[1]}"
-        )
-    return _made(endpoint, lambda: AwsKeys(access, secret, token))
+        raise ConfigError(f"its credential needs {_NAMES[0]} and {_NAMES[1]}")
+    return _made(lambda: AwsKeys(access, secret, token))
 
 
-def _made(endpoint: str, make: Callable[[], Credential]) -> Credential:
+def _made(make: Callable[[], Credential]) -> Credential:
     """A credential that can travel in a header; the message shows none of it."""
     try:
         return make()
     except ValueError as error:
-        raise ConfigError(f"endpoint `{endpoint}`: {error}") from None
+        raise ConfigError(str(error)) from None

@@ -230,9 +230,9 @@ def _providers(policy: Policy) -> dict[str, Provider]:
     """4."""
     kinds = {endpoint.kind for endpoint in policy.endpoints.values()}
     for kind in sorted(kinds - set(PROVIDERS)):
-        named = next(e.name for e in policy.endpoints.values() if e.kind == kind)
+        one = next(e for e in policy.endpoints.values() if e.kind == kind)
         known = ", ".join(sorted(PROVIDERS))
-        raise ConfigError(f"endpoint `{named}`: kind `{kind}` can't be spoken to; known: {known}")
+        raise ConfigError(f"{one.shown}: kind `{kind}` can't be spoken to; known: {known}")
     return {kind: load_provider(kind) for kind in sorted(kinds)}
 
 
@@ -258,7 +258,7 @@ def _agree(config: Config, policy: Policy, keys: KeyRing, baseline: Sequence[Pol
     obligations.check(policy, kept)
     for holder in keys.holders:
         if isinstance(holder, Principal):
-            _known(holder, policy)
+            _known(f"{config.keys.file}: key `{holder.key}`", holder, policy)
 
 
 def _agree_on_classes(
@@ -289,20 +289,20 @@ def _own_places(config: Config) -> Iterable[tuple[str, str]]:
         yield "state.region", config.state.region
 
 
-def _known(holder: Principal, policy: Policy) -> None:
+def _known(named: str, holder: Principal, policy: Policy) -> None:
     if holder.view_from:
         try:
             boundary(holder.view_from, policy.atlas)
         except PlaceError as error:
-            raise ConfigError(f"key `{holder.key}`: view_from: {error}") from None
+            raise ConfigError(f"{named}: view_from: {error}") from None
     if holder.tenant not in policy.tenants and holder.tenant != EVERY:
-        raise ConfigError(f"key `{holder.key}`: tenant `{holder.tenant}` is in no baseline file")
+        raise ConfigError(f"{named}: tenant `{holder.tenant}` is in no baseline file")
     if holder.app is not None and holder.app not in policy.apps:
-        raise ConfigError(f"key `{holder.key}`: app `{holder.app}` is in no baseline file")
+        raise ConfigError(f"{named}: app `{holder.app}` is in no baseline file")
     for name, values in holder.attributes.items():
         declared = policy.declared.get(name)
         if declared is None or not set(values) <= declared.values:
-            raise ConfigError(f"key `{holder.key}`: attribute `{name}` has no such value")
+            raise ConfigError(f"{named}: attribute `{name}` has no such value")
 
 
 def _content(

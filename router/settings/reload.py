@@ -132,10 +132,13 @@ def _check(source: Source, serving: Snapshot, now: float, proven: Proven) -> Che
     if not found.problems or found.snapshot is None:
         return found
     loaded = Loaded(serving.policy, serving.catalog)
-    before = {str(one) for one in lint(loaded, now, stores(serving.config))}
+    known = {(one.code, one.message) for one in lint(loaded, now, stores(serving.config))}
     # What ended by itself must not keep a new secret, or another endpoint's authority, from use.
     same = [name for name, tls in found.snapshot.trust.items() if tls == serving.trust.get(name)]
-    before |= {str(one) for one in ends(found.snapshot, same, source.path.parent, now)}
+    told = ends(found.snapshot, same, source.path.parent, now)
+    known |= {(one.code, one.message) for one in told}
+    # By what is wrong, not by its line: that moves when anything above it is written.
+    before = {one.problem for one in found.findings if (one.code, one.message) in known}
     return replace(found, problems=tuple(one for one in found.problems if one not in before))
 
 

@@ -44,7 +44,7 @@ def secrets_of(policy: Policy, environment: Mapping[str, str], base: Path) -> di
         ConfigError: a reference that leads nowhere.
     """
     known = [one for one in policy.endpoints.values() if "replicas" in one.settings]
-    found = {e.name: credential(e.name, e.credentials, environment, base) for e in known}
+    found = {e.name: credential(e.shown, e.credentials, environment, base) for e in known}
     return {name: secret for name, secret in found.items() if secret is not None}
 
 
@@ -55,17 +55,17 @@ def _replicas(
     base: Path,
     tls: Tls | None,
 ) -> dict[str, Target]:
-    urls = tuple(_url(endpoint.name, url, environment, base) for url in endpoint.urls)
     try:
+        urls = tuple(_url(url, environment, base) for url in endpoint.urls)
         provider.check(endpoint)
-    except Misconfigured as error:
-        named = f"endpoint `{endpoint.name}`: "
-        raise ConfigError(named + str(error).removeprefix(named)) from None
-    if not endpoint.self_operated:
-        _refuse_clear(endpoint)
+        if not endpoint.self_operated:
+            _refuse_clear(endpoint)
+    except (ConfigError, Misconfigured) as error:
+        said = str(error).removeprefix(f"endpoint `{endpoint.name}`: ")
+        raise ConfigError(f"{endpoint.shown}: {said}") from None
     if endpoint.self_operated and not urls:
         return {}  # found by discovery, once it has looked
-    secret = credential(endpoint.name, endpoint.credentials, environment, base)
+    secret = credential(endpoint.shown, endpoint.credentials, environment, base)
     urls = urls or ("",)
     names = (
         [endpoint.name] if len(urls) == 1 else [f"{endpoint.name}/{n}" for n in range(len(urls))]
@@ -79,18 +79,18 @@ def _refuse_clear(endpoint: Endpoint) -> None:
         try:
             safe_url(url, {"https": False, "http": True})
         except ValueError as error:
-            raise ConfigError(f"endpoint `{endpoint.name}`: {error}") from None
+            raise ConfigError(str(error)) from None
 
 
-def _url(endpoint: str, written: str, environment: Mapping[str, str], base: Path) -> str:
+def _url(written: str, environment: Mapping[str, str], base: Path) -> str:
     """A URL to call. Its host is written out, since it decides the place; a query is where some
     gateways take their key, so each value in it is a reference, like every secret."""
     address, _, query = written.partition("?")
     pairs = [pair.partition("=") for pair in query.split("&") if pair]
     if "#" in written or "@" in address or not all(_is_reference(v) for _, _, v in pairs):
         raise ConfigError(
-            f"endpoint `{endpoint}`: its url holds a user name, a fragment, or a query with a "
-            "value written out; give keys by reference, as `https://HOST/v1?key=env:NAME`"
+            "its url holds a user name, a fragment, or a query with a value "
+            "written out; give keys by reference, as `https://HOST/v1?key=env:NAME`"
         )
     found = [(n, resolve(v, environment, base).decode("utf-8", "replace")) for n, _, v in pairs]
     shown = "&".join(f"{quote(name)}={quote(value, safe='')}" for name, value in found)

@@ -113,7 +113,7 @@ def kms_authority(
     Raises:
         ConfigError: credentials that can't be used.
     """
-    keys = credential("log.kms", section.credentials, environment, base)
+    keys = credential("`log.kms`", section.credentials, environment, base)
     if keys is not None and not isinstance(keys, AwsKeys):
         raise ConfigError("`log.kms.credentials` leads to no AWS keys")
     region = arn.split(":")[3]

@@ -82,7 +82,7 @@ def seal_watch(
     section = live.snapshot.config.log.seal
     if section is None:
         raise ConfigError("`log.seal` is not configured")
-    keys = credential("log.seal", section.credentials, environment, base)
+    keys = credential("`log.seal`", section.credentials, environment, base)
     if keys is not None and not isinstance(keys, AwsKeys):
         raise ConfigError("`log.seal.credentials` leads to no AWS keys")
 

@@ -107,3 +107,24 @@ def test_a_pool_is_one_of_two_and_scheduling_is_a_setting() -> None:
     assert found == {"pool": "throughput", "scheduling": "priority"}
     with pytest.raises(ValueError, match="pool"):
         made(pool="batch")
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        ({"scheduling": "fair"}, "`scheduling: fair` can't be read; write `priority`"),
+        ({"retry_unknown": "True"}, "`retry_unknown: True` can't be read; write `true` or `false`"),
+        ({"retry_unknown": "yes"}, "write `true` or `false`"),
+        (
+            {"share": "0.5"},
+            "unknown key `share` for kind `vllm`; ",
+        ),
+        ({"path": "/v2"}, "unknown key `path`"),
+        ({"api_version": "2"}, "unknown key `api_version`"),
+        ({"self_operated": "true"}, "unknown key `self_operated`"),
+    ],
+)
+def test_a_setting_that_nobody_would_read_is_refused(said: dict[str, str], told: str) -> None:
+    with pytest.raises(Refused) as raised:
+        made(**said)
+    assert told in str(raised.value)

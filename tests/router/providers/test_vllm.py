@@ -8,7 +8,7 @@ import pytest
 
 from regions.model import Endpoint
 from router.errors import RequestError
-from router.providers.base import Ask, Misconfigured, Target
+from router.providers.base import Ask, Target
 from router.providers.openai_compatible import OpenAiCompatible
 from router.providers.vllm import Vllm
 
@@ -26,12 +26,6 @@ def test_the_cache_is_not_moved_by_clients(ask: Callable[..., Ask]) -> None:
     asked = ask(kv_transfer_params={"remote_host": "10.0.0.9"})
     with pytest.raises(RequestError, match="kv_transfer_params"):
         Vllm().encode(asked, THERE, TARGET, 0)
-
-
-def test_how_an_engine_schedules_is_said_in_its_own_word() -> None:
-    Vllm().check(replace(THERE, settings={"scheduling": "priority"}))
-    with pytest.raises(Misconfigured, match="--scheduling-policy priority"):
-        Vllm().check(replace(THERE, settings={"scheduling": "fair"}))
 
 
 def test_our_own_word_on_the_cache_is_sent(ask: Callable[..., Ask]) -> None:

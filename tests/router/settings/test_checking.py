@@ -159,6 +159,20 @@ def test_lint_joins_and_its_errors_are_problems(tmp_path: Path) -> None:
     assert told.snapshot is not None
 
 
+def test_an_error_of_lint_says_where_once_and_needs_no_word_for_it(tmp_path: Path) -> None:
+    unknown = BASELINE.replace("region: self:local", "provider: other")
+    found = check(write(tmp_path, unknown).config, {}, AT)
+    line = 1 + unknown.splitlines().index(
+        next(one for one in unknown.splitlines() if one.startswith("  local-model:"))
+    )
+    told = [one for one in found.problems if "footprint_unknown" in one]
+    assert len(told) == 1
+    assert told[0].startswith(f"baseline/main.yaml:{line}:3: endpoint `local-model`: ")
+    assert "error:" not in "".join(found.problems)
+    marks = {one.code: str(one.mark) for one in found.findings}
+    assert marks["endpoint_unreachable"] == f"baseline/main.yaml:{line}:3"
+
+
 def test_everything_the_router_writes_to_has_a_place(tmp_path: Path) -> None:
     more = (
         "  anchor: {s3: acme-anchor, region: aws:eu-west-1}\n"
@@ -196,7 +210,7 @@ def test_proofs_join_and_what_is_broken_is_a_problem(tmp_path: Path) -> None:
     assert found.problems == ()
     wide = BASELINE.replace("process: EU, retain: EU", "process: worldwide, retain: worldwide")
     (problem,) = check(write(tmp_path, wide + holds.replace("EU", "CH")).config, {}, AT).problems
-    assert "error: assert never" in problem
+    assert "baseline/main.yaml:22:10: assert never" in problem
     assert "(assert_broken)" in problem
 
 
@@ -241,7 +255,7 @@ def test_cases_join_and_what_fails_is_a_problem(tmp_path: Path) -> None:
     assert "cases_ran" in {one.code for one in found.findings}
     case.write_text(CASE % "other")
     (problem,) = check(box.config, {}, AT).problems
-    assert problem.startswith("c/a.yaml:4:5: error: case `silence`: endpoints: expected")
+    assert problem.startswith("c/a.yaml:4:5: case `silence`: endpoints: expected")
     case.write_text(CASE.replace("expect", "expects"))
     assert any("c/a.yaml:4" in one for one in check(box.config, {}, AT).problems)
     case.unlink()

@@ -13,12 +13,12 @@ from router.settings.credentials import credential
 
 def found(tmp_path: Path, text: str) -> object:
     (tmp_path / "c").write_text(text)
-    return credential("e", "file:c", {}, tmp_path)
+    return credential("endpoint `e`", "file:c", {}, tmp_path)
 
 
 def test_none_and_roles_are_not_here(tmp_path: Path) -> None:
-    assert credential("e", None, {}, tmp_path) is None
-    assert credential("e", "instance-role", {}, tmp_path) is None
+    assert credential("endpoint `e`", None, {}, tmp_path) is None
+    assert credential("endpoint `e`", "instance-role", {}, tmp_path) is None
 
 
 def test_a_token(tmp_path: Path) -> None:

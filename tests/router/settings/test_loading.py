@@ -79,6 +79,41 @@ def test_a_fault_of_the_baseline(tmp_path: Path, old: str, new: str, told: str) 
         load_snapshot(path, ENVIRONMENT, now())
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "line", "told"),
+    [
+        ('"env:OPENAI_EU"', '"env:NOT_SET"', "openai-eu:", "`NOT_SET` is not set"),
+        ('"file:aws.json"', '"file:keys.yaml"', "sonnet-eu:", "credential"),
+        ('"https://eu.api.openai.com/v1"', '"https://u@x/v1"', "openai-eu:", "user name"),
+        ('"https://api.openai.com/v1"', '"http://api.openai.com/v1"', "openai-world:", "in clear"),
+        ("  sonnet-eu: {kind: bedrock, source: eu-central-1,", "  sonnet-eu: {kind: bedrock,",
+         "sonnet-eu:", "has no `source`"),
+        ("fra: {kind: vllm,", "fra: {kind: sglang,", "fra:", "can't be spoken to"),
+    ],
+)  # fmt: skip
+def test_a_fault_of_an_endpoint_says_where_it_is_written(
+    tmp_path: Path, old: str, new: str, line: str, told: str
+) -> None:
+    text = BASELINE.replace(old, new, 1)
+    assert text != BASELINE
+    number = 1 + next(n for n, one in enumerate(text.splitlines()) if one.startswith(f"  {line}"))
+    with pytest.raises(ConfigError) as raised:
+        Files(baseline=text).load(tmp_path)
+    assert str(raised.value).startswith(f"baseline.yaml:{number}:3: endpoint `{line[:-1]}`: ")
+    assert told in str(raised.value)
+    assert str(raised.value).count("endpoint `") == 1
+
+
+def test_a_fault_of_a_key_says_in_which_file(tmp_path: Path) -> None:
+    path = Files().write(tmp_path)
+    keys = (tmp_path / "keys.yaml").read_text()
+    (tmp_path / "keys.yaml").write_text(keys.replace("tenant: eu,", "tenant: nobody-knows,"))
+    with pytest.raises(
+        ConfigError, match=r"^keys\.yaml: key `key-eu`: tenant `nobody-knows` is in"
+    ):
+        load_snapshot(path, ENVIRONMENT, now())
+
+
 def test_a_keys_attribute_must_be_declared(tmp_path: Path) -> None:
     path = Files().write(tmp_path)
     keys = (tmp_path / "keys.yaml").read_text()

@@ -217,6 +217,11 @@ async def test_what_is_wrong_already_does_not_stop_a_secret(tmp_path: Path) -> N
         await world.settle()
         assert world.router.live.files.refused == ""
         assert {h.key for h in world.router.live.snapshot.keys.holders} == {"clinic-1", "chief"}
+        world.change("baseline/main.yaml", "version: 1", "# moves every line\nversion: 1")
+        world.change("keys.yaml", "id: chief", "id: boss")
+        await world.settle()
+        assert world.router.live.files.refused == ""
+        assert {h.key for h in world.router.live.snapshot.keys.holders} == {"clinic-1", "boss"}
 
 
 def without(text: str) -> list[str]:
