@@ -77,15 +77,12 @@ class PromptView(NamedTuple):
         parts = self.parts
         if len(parts) == 1:
             return parts[0].text
-        said: list[str] = []
+        if self.asked > 1:
+            return "\n".join([text for role, text in parts if role == "user"][-self.asked :])
         for part in reversed(parts):
             if part.role == "user":
-                said.append(part.text)
-                if len(said) == self.asked:
-                    break
-        if len(said) > 1:
-            return "\n".join(reversed(said))
-        return said[0] if said else parts[-1].text if parts else ""
+                return part.text
+        return parts[-1].text if parts else ""
 
     @staticmethod
     def of_text(text: str) -> PromptView:
