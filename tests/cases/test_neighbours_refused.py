@@ -168,7 +168,8 @@ async def test_the_first_content_may_be_a_picture(tmp_path: Path, megabytes: int
 def test_an_address_with_the_path_of_a_call_is_refused(tmp_path: Path, end: str) -> None:
     """Every request would ask for it twice over, and hear that there is nothing."""
     text = BASELINE.replace('"http://fra1"', f'"http://fra1{end}"')
-    with pytest.raises(ConfigError, match=r"^endpoint `fra`: its url ends in a path") as caught:
+    told = r"^baseline\.yaml:19:3: endpoint `fra`: its url ends in a path"
+    with pytest.raises(ConfigError, match=told) as caught:
         Files(baseline=text).load(tmp_path)
     assert str(caught.value).count("`fra`") == 1
 
