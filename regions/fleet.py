@@ -236,8 +236,10 @@ class Readings:
         how full the engine is; above 1 it queues, 0 when it doesn't say, or none queued lately.
 
         An engine that lets requests wait has as many running as it can, so the ratio of all to
-        the running is the load over its capacity, whatever that is. One that lets nobody wait is
-        taken for as able as its endpoint's that queued lately, or for half more than it runs.
+        the running is the load over its capacity, whatever that is. With few running those that
+        wait may just have come, and begin long before the next reading: it takes several at least.
+        One that lets nobody wait is taken for as able as its endpoint's that queued lately, or for
+        half more than it runs.
 
         Args:
             own: this router's requests there by now; else those of the reading.
@@ -249,7 +251,7 @@ class Readings:
         foreign = max(0.0, total - found.own)
         most = self._takes(endpoint_of(key), now) if self._most else None
         if found.waiting:
-            most = max(1.0, found.running)
+            most = max(_SEVERAL, found.running)
         elif most is None:
             return foreign, 0.0
         else:

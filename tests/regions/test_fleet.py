@@ -130,6 +130,17 @@ def test_what_came_and_went_since_a_reading_counts() -> None:
     assert book.both("b/0", 12.0, 100)[1] == 0  # three are too few to tell what it takes
 
 
+def test_who_waits_beside_few_running_may_just_have_come() -> None:
+    """A handful of prompts in one moment: taken for full, the others of its place got all of a
+    second, up to three times the mean."""
+    book = Readings(stale=2.0)
+    for running, waiting, pressure in ((0, 1, 0.25), (1, 3, 1.0), (2, 2, 1.0), (0, 8, 2.0)):
+        book.report("a/0", Reading(10.0, running=running, waiting=waiting))
+        assert book.both("a/0", 10.5)[1] == pressure
+    book.report("a/0", Reading(11.0, running=8, waiting=4))
+    assert book.both("a/0", 11.5)[1] == 1.5
+
+
 def test_how_many_an_endpoint_s_engines_take_is_learned_from_those_that_queue() -> None:
     book = Readings(stale=2.0)
     book.report("a/1", Reading(10.0, running=4, waiting=1))
