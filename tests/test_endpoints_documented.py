@@ -13,7 +13,7 @@ from regions.footprints.base import VENDORS
 from router.providers.registry import PROVIDERS
 from tests.policies.samples import NOW, loading
 
-PAGE = (Path(__file__).parents[3] / "docs" / "endpoints.md").read_text()
+PAGE = (Path(__file__).parents[1] / "docs" / "endpoints.md").read_text()
 NAME = re.compile(r"`([a-z_]+)`")
 
 
