@@ -80,7 +80,7 @@ async def test_errors_04_transient_for_every_provider(
 def _settings() -> frozenset[str]:
     from policies.endpoints import COMMON
 
-    return COMMON
+    return frozenset(COMMON)
 
 
 HOSTILE = ["-1", "-99999999", "NaN", "nan", "inf", "1e308", "99999999999999999999", "soon", "",

@@ -50,7 +50,8 @@ class World:
         self.open: list[Held] = []
 
     def seats(self) -> list[Seat]:
-        return [self.balance._look("fra1")(key) for key in self.keys]
+        look = self.balance._look("fra1", 0)
+        return [look(key) for key in self.keys]
 
     def check(self) -> None:
         """The best is what the look at all of them has as the best."""
