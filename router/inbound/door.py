@@ -30,10 +30,11 @@ WASTE_LIMIT: Final = 64 << 20
 """Bytes of a body read and dropped after its request was refused, so that the client hears it."""
 
 _BODIES: Final = frozenset({b"content-length", b"transfer-encoding"})
-# RFC 3986, 3.2.2: a name, which may be empty, or an address, with or without a port.
+# RFC 3986, 3.2.2: a name, which may be empty, or an address, with or without a port. The parser
+# leaves the spaces that may follow a value.
 _HOST: Final = re.compile(
     rb"(?>\[[0-9A-Fa-f:.]++(?>%25[\w.~-]++)?\]|\[[vV][0-9A-Fa-f]++\.[\w.~!$&'()*+,;=:-]++\]"
-    rb"|(?>[\w.~!$&'()*+,;=-]++|%[0-9A-Fa-f]{2})*+)(?>:[0-9]*+)?"
+    rb"|(?>[\w.~!$&'()*+,;=-]++|%[0-9A-Fa-f]{2})*+)(?>:[0-9]*+)?[ \t]*+"
 )
 CHUNK: Final = 16
 """Bytes that one chunk may take beside what it holds, and as many again as that is twice; all that

@@ -173,6 +173,7 @@ async def test_what_others_may_read_as_another_request_is_refused(
         b"GET /a HTTP/1.1\r\nhost:\r\n\r\n",  # no name is one, by RFC 9112, 3.3
         b"GET /a HTTP/1.1\r\nhost: [fe80::1%25eth0]:80\r\n\r\n",
         b"GET /a HTTP/1.1\r\nhost: a_b.c%20d:\r\n\r\n",
+        b"GET /a HTTP/1.1\r\nhost: a:80 \t\r\n\r\n",  # spaces behind a value are none of it
     ],
 )
 async def test_what_has_one_meaning_is_served(wire: Wire, seen: Seen, sent: bytes) -> None:
