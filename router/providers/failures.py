@@ -96,10 +96,10 @@ _ACCOUNT = re.compile(
     r"(?:incorrect|invalid) api key|api key (?:not valid|expired)|user location is not supported",
     re.IGNORECASE,
 )
-# A relay's word for a server behind it, under the status of a mistake.
+# A relay's word for a server behind it, under the status of a mistake. OpenRouter's "Provider
+# returned error" is none: it passes the status on, and 400 is a mistake that was found there.
 _BEHIND = re.compile(
-    r"(?:error from provider[^:]{0,60}: )?(?:upstream (?:request|error|connect|service)|"
-    r"provider returned error)",
+    r"(?:error from provider[^:]{0,60}: )?upstream (?:request|error|connect|service)",
     re.IGNORECASE,
 )
 _GONE = frozenset({"model_not_found", "model_decommissioned"})

@@ -118,6 +118,18 @@ async def test_a_relays_400_for_what_is_behind_it_is_not_the_clients(
         assert (await world.ask("world", model="openai")).status == 200
 
 
+async def test_a_mistake_found_behind_a_relay_is_the_clients(tmp_path: Path) -> None:
+    """OpenRouter says so under the status that it was told, see diegosouzapw/OmniRoute#3044: three
+    of one client's took the endpoint from everybody."""
+    raw = '{"error":{"type":"invalid_request_error","message":"at most 1 image per prompt"}}'
+    error = {"message": "Provider returned error", "code": 400, "metadata": {"raw": raw}}
+    body = json.dumps({"error": error}).encode()
+    async with built(tmp_path, lambda h, n: Reply(400, JSON, [body]), LIGHT) as world:
+        for _ in range(4):
+            assert (await world.ask("world", model="openai")).status == 400
+        assert len(world.transport.sent) == 4
+
+
 FLAGGED: Mapping[str, tuple[int, Mapping[str, object]]] = {
     "Azure": (400, {"code": "BadRequest", "message": "The response was filtered due to the prompt "
                     "triggering Azure OpenAI's content management policy. PROMPT"}),
