@@ -15,7 +15,8 @@ Object = Mapping[str, object]
 
 
 def with_texts(answer: dict[str, object]) -> bool:
-    """Make the arguments of a whole answer's calls texts, in place; whether any were none."""
+    """Make the arguments of a whole answer's calls texts, in place; whether any were none. Raises
+    ValueError: some are nested deeper than can be written."""
     changed = False
     choices = answer.get("choices")
     for choice in choices if isinstance(choices, list) else ():
@@ -38,7 +39,8 @@ class StreamedCalls:
         self._choices: dict[object, _Numbers] = {}
 
     def mend(self, document: dict[str, object]) -> bool:
-        """Number an event's calls, in place; whether that changed anything."""
+        """Number an event's calls, in place; whether that changed anything. Raises ValueError: the
+        arguments of one are nested deeper than can be written."""
         changed = False
         choices = document.get("choices")
         for choice in choices if isinstance(choices, list) else ():
@@ -102,4 +104,7 @@ class _Numbers:
 
 
 def _text(arguments: object) -> str:
-    return orjson.dumps(arguments).decode()
+    try:
+        return orjson.dumps(arguments).decode()
+    except orjson.JSONEncodeError as error:
+        raise ValueError("it is nested too deeply") from error

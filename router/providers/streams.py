@@ -88,7 +88,7 @@ class JsonDecoder:
             if b'"tool_calls"' in body and with_texts(answer):
                 body = orjson.dumps(answer)
             written = renamed_json(body, self._model)
-        except orjson.JSONEncodeError:
+        except (orjson.JSONEncodeError, ValueError):
             self.failure = bad_answer(200, "it is nested too deeply")
             return b""
         self.answer = answer

@@ -76,6 +76,25 @@ async def test_arguments_are_a_text(tmp_path: Path) -> None:
     assert made == {**call, "function": {"name": "f", "arguments": '{"x":"é"}'}}
 
 
+@pytest.mark.parametrize("streamed", [True, False])
+async def test_arguments_too_deep_to_be_written_are_no_answer(
+    tmp_path: Path, streamed: bool
+) -> None:
+    """The next endpoint is asked, as after any answer that can't be read."""
+    deep: dict[str, Any] = {}
+    for _ in range(260):
+        deep = {"x": deep}
+    call = {"index": 0, "id": "a", "function": {"name": "f", "arguments": deep}}
+    choice = {"index": 0, "delta" if streamed else "message": {"tool_calls": [call]}}
+    body = json.dumps({"model": "tiny", "choices": [choice]}).encode()
+    reply, well = Reply(200, JSON, [body]), answer()
+    if streamed:
+        reply, well = stream(b"data: " + body + b"\n\n", DONE), stream(event(content="x"), DONE)
+    async with built(tmp_path, lambda h, n: reply if h == "fra1" else well, LIGHT) as world:
+        done = await world.ask("eu", stream=streamed)
+    assert (done.status, done.sent["x-domicile-endpoint"]) == (200, "par")
+
+
 async def test_an_answer_without_calls_passes_as_it_is(tmp_path: Path) -> None:
     async with built(tmp_path, lambda h, n: answer('"tool_calls"'), LIGHT) as world:
         done = await world.ask("eu")
