@@ -38,6 +38,12 @@ Members = Mapping[str, Sequence[Place]]
 """What an endpoint says of its `replicas` → what was found there."""
 
 
+def sources(snapshot: Snapshot) -> frozenset[str]:
+    """All that a snapshot's endpoints say of their `replicas`."""
+    settings = [one.settings for one in snapshot.policy.endpoints.values()]
+    return frozenset(one["replicas"] for one in settings if "replicas" in one)
+
+
 def peopled(snapshot: Snapshot, members: Members) -> Snapshot:
     """The snapshot with these replicas of the endpoints that are looked up there."""
     targets = dict(snapshot.targets)

@@ -20,7 +20,7 @@ from router.audit.entry import Entry, Json
 from router.live import Live
 from router.narrowing.drifted import read, shown, with_drift
 from router.narrowing.vetoes import Vetoes
-from router.settings.members import Place, peopled
+from router.settings.members import Place, peopled, sources
 from router.snapshot import Snapshot
 from router.tiers.difficulty import accepted_priors
 from router.transport.client import HttpTransport
@@ -71,6 +71,13 @@ class Swap:
                 raise
             self.found = found
             self._live.vetoes.put("drift", Vetoes(drifted=found))
+            # Where nobody looks any more, another server may have the address when one does again.
+            named = sources(base)
+            self._members = {one: at for one, at in self._members.items() if one in named}
+
+    def knows(self, source: str) -> bool:
+        """Whether it has what was found at a source."""
+        return source in self._members
 
     async def drift(self, found: Mapping[str, Footprint]) -> None:
         """Endpoints found to run elsewhere: vetoed for plans made before, then part of the facts.
@@ -93,7 +100,7 @@ class Swap:
         It changes no decision, so the digest stays and the log has nothing to name.
         """
         async with self._turn:
-            if self._members.get(source) == found:
+            if self._members.get(source) == found or source not in sources(self.base):
                 return
             self._members[source] = found
             old = self._live.snapshot

@@ -162,7 +162,8 @@ class Discoverer:
 
     def _is_good(self, endpoint: Endpoint) -> bool:
         """Whether what was found for it still counts: its TTL is not over."""
-        return self._live.loop_time() < self._until.get(endpoint.settings["replicas"], 0.0)
+        what = endpoint.settings["replicas"]
+        return self._swap.knows(what) and self._live.loop_time() < self._until.get(what, 0.0)
 
     async def _one(self, endpoint: Endpoint, turns: asyncio.Semaphore) -> None:
         note, what = _note(endpoint), endpoint.settings["replicas"]

@@ -108,6 +108,24 @@ async def test_a_boundary_that_a_reload_brings_counts_at_once(tmp_path: Path) ->
         assert keys(world) == ["fra/10.1.0.1:8000"]
 
 
+async def test_what_was_found_is_not_used_again_after_nobody_looked_for_it(tmp_path: Path) -> None:
+    """A fleet that is written again has none of its old addresses, which others may have by now."""
+    async with named(tmp_path) as (world, one, server):
+        server.srv(f"{NAME}.", "1 1 8000 a.example.", ttl=86_400)
+        server.a("a.example.", "10.1.0.1", ttl=86_400)
+        await one.look()
+        assert world.router.watches is not None
+        swap = world.router.watches.swap
+        await swap.reload(Files().load(tmp_path))
+        assert keys(world) == ["fra"]
+        server.a("a.example.", "10.1.0.9", ttl=86_400)
+        text = BASELINE.replace('url: "http://fra1"', f"replicas: {{srv: {NAME}}}")
+        await swap.reload(Files(baseline=text).load(tmp_path))
+        assert keys(world) == []
+        await one.look()
+        assert keys(world) == ["fra/10.1.0.9:8000"]
+
+
 async def test_a_backup_is_asked_when_the_first_are_marked(tmp_path: Path) -> None:
     async with named(tmp_path) as (world, one, server):
         server.srv(f"{NAME}.", "20 1 8000 b.example.", "10 1 8000 a.example.")
