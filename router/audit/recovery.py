@@ -5,7 +5,8 @@
    checkpoints: they were never acknowledged.
 3. The last segment is read; its first line gives the tree and the open requests before it. Lines
    that the newest published checkpoint covers, and whose root it has, are those that were
-   written and are not examined again; every other line is.
+   written and are not examined again; every other line is. No signature is looked at here: who
+   forges lines and checkpoint alike is found by `audit verify`.
 4. The newest published checkpoint must agree with what was read, else the log is damaged.
 5. Leaf hashes are written again where they differ.
 

@@ -1,15 +1,17 @@
 import json
 import shutil
+from base64 import b64encode
 from pathlib import Path
 
 import pytest
 
 from router.audit.commands import run_show
 from router.audit.disk import LocalDisk
-from router.audit.entry import Interned
+from router.audit.entry import Interned, canonical
 from router.audit.errors import LogDamaged
 from router.audit.layout import Folder
 from router.audit.recovery import recover
+from router.audit.tree import Frontier, leaf_hash
 from router.audit.verify import verify
 from tests.router.audit.logbox import LogBox
 
@@ -201,6 +203,33 @@ async def test_a_line_after_what_was_signed_is_still_examined(box: LogBox, line:
     number = last(box).read_bytes().count(b"\n")
     with pytest.raises(LogDamaged, match=f"line {number}: "):
         await box.open()
+
+
+@pytest.mark.parametrize("strict", [True, False])
+async def test_who_forges_lines_and_checkpoint_without_the_key_is_found_after_a_start(
+    box: LogBox, strict: bool
+) -> None:
+    """What a checkpoint covers is not examined again, whoever wrote the checkpoint."""
+    await box.refill(4)
+    folder = Folder(box.folder).log("eu-1")
+    lines = last(box).read_bytes().splitlines()
+    place = max(n for n, line in enumerate(lines) if b'"k":"decision"' in line)
+    forged = json.loads(lines[place])
+    forged["b"]["forged"] = 1
+    lines[place] = canonical(forged) if strict else json.dumps(forged).encode()
+    last(box).write_bytes(b"".join(line + b"\n" for line in lines))
+    frontier = Frontier()
+    frontier.extend(map(leaf_hash, lines))
+    head = folder.checkpoint.read_text().split("\n")
+    assert int(head[1]) == len(lines)
+    head[2] = b64encode(frontier.root()).decode()
+    folder.checkpoint.write_text("\n".join(head))
+    log = await box.open()
+    await box.request(log)
+    await log.close()
+    found = verify(box.folder, public_keys=[box.key])
+    assert not found.ok
+    assert "split_view" in {one.fault for one in found.logs[0].findings}
 
 
 async def test_a_torn_list_of_checkpoints_is_mended_however_long_it_is(box: LogBox) -> None:
