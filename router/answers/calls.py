@@ -49,8 +49,10 @@ class StreamedCalls:
             if isinstance(calls, list) and all(isinstance(call, dict) for call in calls):
                 at = choice.get("index")
                 known = self._choices.setdefault(at if type(at) is int else 0, _Numbers())
+                ends = bool(choice.get("finish_reason"))
                 for place, call in enumerate(calls):
-                    changed = known.mend(call, place if len(calls) > 1 else None) or changed
+                    among = place if len(calls) > 1 else None
+                    changed = known.mend(call, among, ends=ends) or changed
         return changed
 
 
@@ -58,29 +60,36 @@ class _Numbers:
     """Which number each call of one choice has: by its id, else by the number it came with, else
     by its place in an event of several; what has none of these goes on with the last one."""
 
-    __slots__ = ("_by_id", "_by_index", "_ids", "_last")
+    __slots__ = ("_by_id", "_by_index", "_ids", "_last", "_said")
 
     def __init__(self) -> None:
         self._by_id: dict[str, int] = {}
         self._by_index: dict[int, int] = {}
         self._ids: list[str | None] = []
         self._last = 0
+        # Of each call its function, and the last character of its arguments so far.
+        self._said: list[tuple[object, str]] = []
 
-    def mend(self, call: dict[str, object], place: int | None) -> bool:
-        """Give one piece of a call its number; whether it had another."""
+    def mend(self, call: dict[str, object], place: int | None, *, ends: bool) -> bool:
+        """Give one piece of a call its number; whether it had another. `ends`: the answer ends with
+        its event."""
         function = call.get("function")
+        function = function if isinstance(function, dict) else {}
         changed = False
-        if isinstance(function, dict) and isinstance(function.get("arguments"), dict):
+        if isinstance(function.get("arguments"), dict):
             function["arguments"] = _text(function["arguments"])
             changed = True
-        named = isinstance(function, dict) and bool(function.get("name"))
-        number = self._number(call.get("id"), call.get("index"), place, named=named)
+        number = self._number(call.get("id"), call.get("index"), place, function, ends=ends)
+        self._keep(number, function)
         if type(call.get("index")) is not int or call["index"] != number:
             call["index"] = number
             changed = True
         return changed
 
-    def _number(self, given: object, index: object, place: int | None, *, named: bool) -> int:
+    def _number(
+        self, given: object, index: object, place: int | None, function: Object, *, ends: bool
+    ) -> int:
+        named = bool(function.get("name"))
         name = given if isinstance(given, str) and given else None
         told = index if type(index) is int and index >= 0 else None
         number = self._by_id.get(name) if name is not None else None
@@ -88,12 +97,13 @@ class _Numbers:
             number = self._by_index.get(told)
             # Some write an id of its own into every piece; only a name begins another call.
             if number is not None and named and name and self._ids[number] not in (None, name):
-                number = None
+                number = number if self._goes_on(number, function, ends=ends) else None
         elif number is None and name is None and not named and self._ids:
             number = place if place is not None and place < len(self._ids) else self._last
         if number is None:
             number = len(self._ids)
             self._ids.append(name)
+            self._said.append((function.get("name"), ""))
         if told is not None:
             self._by_index[told] = number
         self._ids[number] = self._ids[number] or name
@@ -101,6 +111,19 @@ class _Numbers:
             self._by_id[name] = number
         self._last = number
         return number
+
+    def _goes_on(self, number: int, function: Object, *, ends: bool) -> bool:
+        """Whether a piece with an id of its own that names a call's function is a part of that call
+        all the same: some write both into every piece. Arguments begin and end with a brace."""
+        name, last = self._said[number]
+        text = function.get("arguments")
+        begun = text.lstrip()[:1] if isinstance(text, str) else ""
+        return function["name"] == name and (last != "}" or (begun != "{" if begun else ends))
+
+    def _keep(self, number: int, function: Object) -> None:
+        text = function.get("arguments")
+        if isinstance(text, str) and (more := text.rstrip()):
+            self._said[number] = self._said[number][0], more[-1]
 
 
 def _text(arguments: object) -> str:

@@ -77,6 +77,27 @@ def test_each_piece_with_an_id_of_its_own_is_no_call_of_its_own() -> None:
     assert numbered(*pieces) == ([[0], [0]], False)
 
 
+def test_each_piece_with_an_id_and_a_name_is_no_call_of_its_own() -> None:
+    """As vLLM wrote them where one function was to be called: vllm-project/vllm#14951."""
+    texts = ['{"a":', ' {"b": "x"}', ', "c": 1}', ""]
+    pieces = [[piece(text, id=f"c{n}", name="f", index=0)] for n, text in enumerate(texts)]
+    calls, numbers = StreamedCalls(), []
+    for event in pieces:
+        last = None if event[0] is not pieces[-1][0] else "stop"
+        document: Any = {"choices": [{"delta": {"tool_calls": event}, "finish_reason": last}]}
+        assert not calls.mend(document)
+        numbers.append(event[0]["index"])
+    assert numbers == [0] * len(texts)
+
+
+@pytest.mark.parametrize("begun", ["", "{", '{"x":2}'])
+def test_two_calls_of_one_function_with_one_number_are_two(begun: str) -> None:
+    """See InternLM/lmdeploy#3412."""
+    events = [[piece("", id="a", name="f", index=0)], [piece('{"x":1} ', index=0)],
+              [piece(begun, id="b", name="f", index=0)]]  # fmt: skip
+    assert numbered(*events)[0] == [[0], [0], [1]]
+
+
 def test_choices_count_by_themselves() -> None:
     calls = StreamedCalls()
     found: list[int] = []
