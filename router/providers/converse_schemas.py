@@ -64,8 +64,9 @@ def unkept(given: Object, sent: Object) -> tuple[str, str] | None:
 
 
 def _says(value: object) -> bool:
-    """Nothing is enforced of a schema that isn't strict: that no more may come is a remark."""
-    return value is not None and value is not False and value not in ([], {})
+    """Nothing is enforced of a schema that isn't strict: that no more may come is a remark, and
+    that more may come goes without saying."""
+    return value is not None and not isinstance(value, bool) and value not in ([], {})
 
 
 def _refers(schema: Object) -> bool:

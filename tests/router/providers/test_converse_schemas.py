@@ -18,6 +18,7 @@ KEPT: list[tuple[dict[str, Any], dict[str, Any], str | None]] = [
     ({"properties": ONE}, {**SENT, "properties": ONE}, None),
     ({"type": "object", "$schema": "x", "title": "x", "description": "x"}, SENT, None),
     ({"properties": {}, "required": None, "additionalProperties": False}, SENT, None),
+    ({"additionalProperties": True}, SENT, None),
     (REFERS, {**SENT, "properties": ONE}, None),
     (REFERS, {**SENT, "properties": REFERS["properties"]}, ""),
     ({"properties": ONE}, SENT, ".properties"),
