@@ -2,11 +2,12 @@
 
 One JSON object a line, as Bedrock delivers to S3 and CloudWatch. `region` is where it was called;
 `inferenceRegion` where it ran, when the record has it. Prompts and answers in it are not kept;
-those above 100 KB, and pictures, lie below `data/` of the same folder, and are not read.
+those above 100 KB, and pictures, lie in `data/` of the same hour's folder, and are not read.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
@@ -19,13 +20,20 @@ from router.reconcile.reading import Fault, Object, at, objects
 from router.reconcile.times import instant
 
 SCHEMA: Final = "ModelInvocationLog"
+_HOUR: Final = re.compile(r"[0-9]{2}")
 RECORD: Final = "domicile-record"
 """The name under which `router.providers.bedrock` sends the record."""
 
 
 def holds_bodies(path: Path, given: Path) -> bool:
-    """Whether a file below a given folder is a body that a record names, and so no record."""
-    return "data" in path.relative_to(given).parts[:-1]
+    """Whether a file below a given folder is a body that a record names, and so no record.
+
+    Those lie in the `data/` of an hour. Any other folder of that name is somebody's own, and what
+    is in it must not be passed over.
+    """
+    folder = path.absolute().parent
+    is_body = folder.name == "data" and _HOUR.fullmatch(folder.parent.name) is not None
+    return is_body and path != given
 
 
 def calls(path: Path) -> Iterator[Call | Fault]:

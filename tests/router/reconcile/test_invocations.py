@@ -3,6 +3,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 from router.reconcile.invocations import calls, holds_bodies
 from router.reconcile.model import Call
 from router.reconcile.reading import Fault
@@ -47,3 +49,20 @@ def test_bodies_that_a_record_names_are_no_records(tmp_path: Path) -> None:
     assert not holds_bodies(record, tmp_path)
     assert holds_bodies(body, tmp_path)
     assert not holds_bodies(record, record)
+
+
+def test_records_in_a_folder_of_ones_own_called_data_are_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All of a copy at `exports/data/AWSLogs/…` was passed over without a word, bypasses too."""
+    record = (
+        tmp_path / "data/AWSLogs/1/BedrockModelInvocationLogs/eu-central-1/2026/11/29/20/a.json"
+    )
+    assert not holds_bodies(record, tmp_path)
+    assert not holds_bodies(tmp_path / "data/a.jsonl", tmp_path)
+    hour = tmp_path / "20"
+    hour.mkdir()
+    monkeypatch.chdir(hour)
+    assert holds_bodies(Path("data/r-1_input.json"), Path())
+    assert not holds_bodies(Path("a.json"), Path())
+    assert not holds_bodies(Path("/a.json"), Path("/"))
