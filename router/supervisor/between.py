@@ -19,8 +19,9 @@ T = TypeVar("T")
 TELLING: Final = 5.0
 """Seconds that whoever judged waits for the others; they count it whenever they come to it."""
 KNOWING: Final = 1.0
-"""Seconds in which workers that serve say what they found to one that begins: it has read their
-files, so that only what came since is not known to it."""
+"""Seconds in which workers that serve say what they found to one that begins. Where outcomes are
+kept it has read their files, and what came since is not known to it; else it begins without a
+memory where none of them answers."""
 
 
 class Asking(Protocol):
