@@ -185,7 +185,7 @@ def _common(accept: bytes, token: str | None) -> Headers:
     return tuple(sent)
 
 
-@lru_cache(1024)
+@lru_cache(4096)  # all replicas of a large fleet are asked for their health once a second
 def _where(url: str, tls: Tls | None, surface: str) -> tuple[Origin, str]:
     return Origin.parse(url, tls), path_of(url, surface)
 

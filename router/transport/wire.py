@@ -30,7 +30,7 @@ def encode_head(request: OutboundRequest) -> bytes:
     return head + (b"\r\ncontent-length: %d\r\n\r\n" % len(request.body) if sized else b"\r\n\r\n")
 
 
-@lru_cache(1024)
+@lru_cache(4096)  # of each replica three: a request, its health and its metrics
 def _before_own(origin: Origin, method: str, target: str, headers: Headers) -> bytes:
     if not _METHOD.fullmatch(method) or not _TARGET.fullmatch(target):
         raise UnsafeRequest("method or target holds a character that is not allowed there")

@@ -10,7 +10,7 @@ import pytest
 from regions.model import Endpoint
 from router.errors import RequestError
 from router.providers.base import Ask, Bearer, EqualEvents, Failure, Kind, Misconfigured, Target
-from router.providers.openai_compatible import OpenAiCompatible, path_of
+from router.providers.openai_compatible import OpenAiCompatible, beside, path_of
 from router.providers.streams import JsonDecoder
 
 PROVIDER = OpenAiCompatible()
@@ -145,3 +145,11 @@ def test_urls_are_checked_before_traffic() -> None:
 def test_failures_and_call_ids() -> None:
     assert PROVIDER.failure(429, (), b"", 0).kind is Kind.LOAD
     assert PROVIDER.call_id(((b"x-request-id", b"req_1f2e3d4c"),)) == "req_1f2e3d4c"
+
+
+def test_the_health_of_a_large_fleet_takes_nothing_from_requests(ask: Callable[..., Ask]) -> None:
+    """Where a server is was worked out anew for each request, between two rounds of 2,000."""
+    before = PROVIDER.encode(ask(), there(), TARGET, 0).origin
+    for number in range(2_000):
+        beside(Target(f"http://10.1.{number // 250}.{number % 250}:8000"), "/health")
+    assert PROVIDER.encode(ask(), there(), TARGET, 0).origin is before
