@@ -219,9 +219,12 @@ class Parts:
                     elif endpoint in prefilling:
                         message = f"endpoint `{endpoint}` computes another one's prompts; list that"
                         self.fail(entry, message, "tiers", tier)
-                others = [one for at, of in config.tiers.items() if at != tier for one in of]
-                for endpoint in {one for one in names if (*names, *others).count(one) > 1}:
+                for endpoint in {one for one in names if names.count(one) > 1}:
                     self.fail(entry, f"endpoint `{endpoint}` stands twice", "tiers", tier)
+                others = {one for at, of in config.tiers.items() if at < tier for one in of}
+                for endpoint in others.intersection(names):
+                    message = f"endpoint `{endpoint}` is of another tier too; leave it in one"
+                    self.fail(entry, message, "tiers", tier)
             if not tiers:
                 self.fail(entry, f"model `{name}` has no endpoint", "tiers")
             grading = self._grading(entry, config)

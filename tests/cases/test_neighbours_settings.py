@@ -202,7 +202,7 @@ def test_a_server_is_one_replica(tmp_path: Path, more: str) -> None:
 def test_an_endpoint_is_of_one_tier(tmp_path: Path) -> None:
     """It would be asked twice, and a small answer be as dear as a large one."""
     both = baseline("{large: [fra, par, iad]}", "{small: [fra], large: [fra, par]}")
-    assert "endpoint `fra` stands twice" in told(tmp_path, both)
+    assert "endpoint `fra` is of another tier too; leave it in one" in told(tmp_path, both)
 
 
 @pytest.mark.parametrize("content", ["", "\n", "  \n\n"])

@@ -7,7 +7,7 @@ from tests.policies.samples import example, loading
 NOW = 1_796_000_000.0
 CLOUD = """\
 regions: {self:fra1: {country: DE}}
-models: {chat: {tiers: {small: [own], large: [profile, one, own]}}}
+models: {chat: {tiers: {small: [own], large: [profile, one]}}}
 endpoints:
   own: {kind: vllm, region: self:fra1, operate: [DE], retain: nothing, model: m, replicas: {dns: a:1}}
   profile: {kind: bedrock, source: eu-central-1, model: eu.anthropic.claude-sonnet-4-6, retention_mode: none}
@@ -22,7 +22,7 @@ def found(*routers: str) -> tuple[Spot, ...]:
 
 def test_one_spot_for_each_endpoint_tier_and_kind_of_call() -> None:
     shown = {(s.endpoint.name, s.candidate.tier.label) for s in found()}
-    assert shown == {("own", "small"), ("own", "large"), ("profile", "large"), ("one", "large")}
+    assert shown == {("own", "small"), ("profile", "large"), ("one", "large")}
     assert all(s.models == {"chat"} for s in found())
     assert any(s.is_plain for s in found())
 
