@@ -1,17 +1,14 @@
 """Where a log goes and how it is written, and what it says of its health."""
 
-import re
 from dataclasses import dataclass
 from math import inf
 from pathlib import Path
-from typing import Final, Literal
+from typing import Literal
 
 from router.audit.certificate import Authority, FileAuthority
 from router.audit.errors import NoteInvalid
+from router.audit.layout import ID
 from router.audit.openings import PERIOD
-
-LOG_ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
-"""A log's id is a folder's name and the origin of its checkpoints."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +30,7 @@ class LogSettings:
     key_period: float = PERIOD
 
     def __post_init__(self) -> None:
-        if not LOG_ID.fullmatch(self.log_id):
+        if not ID.fullmatch(self.log_id):
             raise NoteInvalid(
                 f"`{self.log_id}` can't name a log: use letters, digits, `.`, `_`, `-`"
             )
