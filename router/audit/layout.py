@@ -14,13 +14,15 @@
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from os import SEEK_END
 from pathlib import Path
-from typing import Final
+from typing import BinaryIO, Final
 
 _SEGMENT: Final = re.compile(r"([0-9]{20})\.(jsonl|leaves)")
 DIGEST: Final = re.compile(r"[0-9a-f]{64}")
 ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
-"""A log's id, which names its folder."""
+"""A log's id is a folder's name and the origin of its checkpoints."""
+_BLOCK: Final = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,6 +162,20 @@ def complete_lines(data: bytes) -> tuple[list[bytes], int]:
     """The complete lines of a segment, and the number of bytes after the last newline."""
     body, newline, torn = data.rpartition(b"\n")
     return (body.split(b"\n") if newline else []), len(torn)
+
+
+def whole_lines(file: BinaryIO) -> tuple[int, int]:
+    """The bytes of a file, and how many of them are whole lines. Read from the end: some grow for
+    years."""
+    size = end = file.seek(0, SEEK_END)
+    while end:
+        start = max(0, end - _BLOCK)
+        file.seek(start)
+        last = file.read(end - start).rfind(b"\n")
+        if last >= 0:
+            return size, start + last + 1
+        end = start
+    return size, 0
 
 
 def first_line(segment: Segment) -> bytes:

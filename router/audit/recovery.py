@@ -15,16 +15,13 @@ Nothing here signs or appends; AuditLog then settles what is open and records th
 
 from dataclasses import dataclass, field
 from hashlib import sha256
-from os import SEEK_END
-from pathlib import Path
-from typing import Final
 
 import orjson
 
 from router.audit.disk import Disk
 from router.audit.entry import canonical
 from router.audit.errors import LogDamaged, NoteInvalid
-from router.audit.layout import LogFolder, Segment, complete_lines
+from router.audit.layout import LogFolder, Segment, complete_lines, whole_lines
 from router.audit.lines import (
     EntryLine,
     InternLine,
@@ -35,8 +32,6 @@ from router.audit.lines import (
 )
 from router.audit.note import Checkpoint, parse_checkpoint
 from router.audit.tree import Frontier, leaf_hash
-
-_BLOCK: Final = 1 << 16
 
 
 @dataclass(slots=True)
@@ -89,25 +84,10 @@ def _last_segment(folder: LogFolder, disk: Disk) -> tuple[Segment | None, bytes,
 
 def _mend(folder: LogFolder, disk: Disk) -> None:
     if folder.checkpoints.exists():
-        size, torn = _torn(folder.checkpoints)
-        if torn:
-            disk.truncate(folder.checkpoints, size - torn)
-
-
-def _torn(path: Path) -> tuple[int, int]:
-    """Bytes of a file, and how many of them stand after its last newline.
-
-    Read from the end: a checkpoint a minute is a quarter of a gigabyte in a year.
-    """
-    with path.open("rb") as file:
-        size = start = file.seek(0, SEEK_END)
-        while start:
-            start = max(0, start - _BLOCK)
-            file.seek(start)
-            found = file.read(_BLOCK).rfind(b"\n")
-            if found >= 0:
-                return size, size - (start + found + 1)
-    return size, size
+        with folder.checkpoints.open("rb") as file:
+            size, whole = whole_lines(file)
+        if whole < size:
+            disk.truncate(folder.checkpoints, whole)
 
 
 def _drop(segment: Segment, disk: Disk) -> None:

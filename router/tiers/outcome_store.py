@@ -17,6 +17,7 @@ from typing import Final
 import orjson
 
 from classifiers.difficulty.audit import Shadow, Tier
+from router.audit.layout import whole_lines
 from router.config import ConfigError
 from router.settings.handover import is_of
 
@@ -24,7 +25,6 @@ LIMIT: Final = 64 << 20
 """Bytes of one file; then it becomes the older one, and the one before that is gone."""
 FORMAT: Final = 1
 ALARMS: Final = ".alarms.json"
-_BLOCK: Final = 1 << 16
 Alarm = tuple[str, float, str, float]
 """A model, its accepted loss, a group of it under alarm, and since when (epoch seconds)."""
 
@@ -193,19 +193,11 @@ def of_router(
 
 def _cut(file: FileIO | BufferedRandom) -> int:
     """Cut what follows the last whole line; the size in bytes that is left."""
-    end = size = file.seek(0, os.SEEK_END)
-    while end:
-        start = max(0, end - _BLOCK)
-        file.seek(start)
-        last = file.read(end - start).rfind(b"\n")
-        if last >= 0:
-            end = start + last + 1
-            break
-        end = start
-    if end < size:
-        file.truncate(end)
-    file.seek(end)
-    return end
+    size, whole = whole_lines(file)
+    if whole < size:
+        file.truncate(whole)
+    file.seek(whole)
+    return whole
 
 
 def _listed(value: object) -> list[object]:
