@@ -66,9 +66,7 @@ def read_chat(document: Object) -> Reading:
             continue
         if choice.get("error"):  # of aggregators, beside any reason to stop
             return Reading(error=StreamError.read(choice["error"]))
-        reason = choice.get("finish_reason")
-        if isinstance(reason, dict):  # SGLang's native shape
-            reason = reason.get("type")
+        reason = _reason(choice)
         if reason:
             if (broken := _given_up(reason, choice.get("native_finish_reason"))) is not None:
                 error = StreamError(500, broken, "the engine gave this answer up")
@@ -83,8 +81,16 @@ def _promises_calls(document: Object) -> bool:
     which agents ask the same again for ever."""
     choices = document.get("choices")
     return isinstance(choices, list) and any(
-        [isinstance(one, dict) and one.get("finish_reason") in _CALLS for one in choices]
+        [isinstance(one, dict) and _reason(one) in _CALLS for one in choices]
     )
+
+
+def _reason(choice: Object) -> str | bool:
+    """Why a choice ended; what is no word tells only whether it did."""
+    reason = choice.get("finish_reason")
+    if isinstance(reason, dict):  # SGLang's native shape
+        reason = reason.get("type")
+    return reason if isinstance(reason, str) else bool(reason)
 
 
 def _given_up(*reasons: object) -> str | None:

@@ -284,6 +284,23 @@ def test_a_whole_answer() -> None:
             read(bad)
 
 
+@pytest.mark.parametrize("reason", [{"type": "stop"}, {"type": {}}, ["stop"], [{}], 5])
+def test_an_end_that_is_told_in_no_word_is_one_also_where_nothing_was_said(reason: object) -> None:
+    body = orjson.dumps({"model": "served", **ending(reason)})
+    whole = WholeReading(read_chat, ModelName("asked"))(body)
+    (streamed,) = frames(b"data: " + body + b"\n\n")
+    for found in (whole, streamed):
+        assert found.error is None
+        assert not found.content
+        assert bool(found.finish) == (reason != {"type": {}})
+
+
+def test_a_promise_of_calls_is_one_in_an_engine_s_own_shape_too() -> None:
+    (found,) = frames(b"data: " + orjson.dumps(ending({"type": "tool_calls"})) + b"\n\n")
+    assert found.error is not None
+    assert found.error.kind == "no_calls"
+
+
 @pytest.mark.parametrize("served", [b'"served","model":"served"', b"[" * 300 + b"]" * 300])
 def test_what_is_nested_too_deeply_to_be_written_anew_is_no_answer(served: bytes) -> None:
     """Its reader goes deeper than its writer: that must not be an error of the router's own."""
