@@ -140,10 +140,9 @@ class HealthBook:
             return Standing.GOOD
         if now < record.marked_until or now < record.trial_until:
             return Standing.MARKED
-        if record.marks:
-            return Standing.TRIAL
-        small = 0 < tokens < record.loaded_from
-        return Standing.LOADED if now < record.loaded_until and not small else Standing.GOOD
+        if now < record.loaded_until and not 0 < tokens < record.loaded_from:
+            return Standing.LOADED  # also before a trial, which may have been told so
+        return Standing.TRIAL if record.marks else Standing.GOOD
 
     def state(self, key: str, now: float, tokens: int = 0) -> tuple[Standing, float, float]:
         """`standing`, `share` and `retry_in` of a replica; most have nothing against them."""

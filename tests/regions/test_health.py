@@ -235,3 +235,14 @@ def test_a_replica_that_refuses_everything_is_asked_few_times_in_one_lease(
             health.observe("a", Sign.LOAD, 1, retry_after=30, tokens=size)
             asked += 1
     assert asked <= 21
+
+
+def test_a_trial_that_is_told_to_wait_is_the_last_one_until_then() -> None:
+    health, now = book(), 1.0
+    health.observe("a", Sign.DEAD, 0)
+    health.start("a", now)
+    health.observe("a", Sign.LOAD, now, retry_after=8, tokens=1000)
+    assert health.standing("a", now, 500) is Standing.LOADED
+    assert health.standing("a", now, 499) is Standing.TRIAL
+    assert health.state("a", 8.9)[0] is Standing.LOADED
+    assert health.standing("a", 9) is Standing.TRIAL
