@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from ipaddress import ip_address, ip_network
+from functools import lru_cache
+from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
 
 from regions.model import Endpoint
 from router.providers.base import Target
@@ -66,16 +67,20 @@ def _replicas(snapshot: Snapshot, endpoint: Endpoint, found: Sequence[Place]) ->
 def inside(endpoint: Endpoint, found: Sequence[Place]) -> Sequence[Place]:
     """The places that the endpoint may use."""
     networks = endpoint.settings.get("replicas_within")
-    return found if networks is None else [one for one in found if is_within(one.url, networks)]
+    return found if networks is None else [one for one in found if is_within(one, networks)]
 
 
-def is_within(url: str, networks: str) -> bool:
-    """Whether a URL's address lies in one of the networks."""
+def is_within(found: Place, networks: str) -> bool:
+    """Whether a replica's address lies in one of the networks."""
     try:
-        address = ip_address(Origin.parse(url).host)
+        address = ip_address(found.at.rpartition(":")[0])
     except ValueError:
         return False  # a name may resolve to anywhere
     return any(
-        address.version == network.version and address in network
-        for network in map(ip_network, networks.split())
+        address.version == network.version and address in network for network in _networks(networks)
     )
+
+
+@lru_cache(1024)  # needed for each replica at each look
+def _networks(text: str) -> tuple[IPv4Network | IPv6Network, ...]:
+    return tuple(map(ip_network, text.split()))

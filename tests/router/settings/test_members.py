@@ -64,7 +64,7 @@ def test_of_other_sources_nothing_is_taken(tmp_path: Path) -> None:
     ],
 )
 def test_networks(url: str, networks: str, inside: bool) -> None:
-    assert is_within(url, networks) is inside
+    assert is_within(Place.of(url), networks) is inside
 
 
 @pytest.mark.parametrize("url", ["http://10.1.0.1:0", "http://[fe80::1%eth0]:80", "http://a b"])
