@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
 
+from policies.model import Policy
 from regions.model import Endpoint
 from router.providers.base import Target
 from router.snapshot import Snapshot
@@ -39,10 +40,14 @@ Members = Mapping[str, Sequence[Place]]
 """What an endpoint says of its `replicas` → what was found there."""
 
 
+def looked_up(policy: Policy) -> list[Endpoint]:
+    """The endpoints whose replicas are found by looking."""
+    return [one for one in policy.endpoints.values() if "replicas" in one.settings]
+
+
 def sources(snapshot: Snapshot) -> frozenset[str]:
     """All that a snapshot's endpoints say of their `replicas`."""
-    settings = [one.settings for one in snapshot.policy.endpoints.values()]
-    return frozenset(one["replicas"] for one in settings if "replicas" in one)
+    return frozenset(one.settings["replicas"] for one in looked_up(snapshot.policy))
 
 
 def peopled(snapshot: Snapshot, members: Members) -> Snapshot:

@@ -14,6 +14,7 @@ from regions.model import Endpoint
 from router.config import ConfigError
 from router.providers.base import Credential, Misconfigured, Provider, Target
 from router.settings.credentials import credential
+from router.settings.members import looked_up
 from router.settings.secrets import resolve
 from router.settings.sink_urls import safe_url
 from router.transport.messages import Tls
@@ -43,7 +44,7 @@ def secrets_of(policy: Policy, environment: Mapping[str, str], base: Path) -> di
     Raises:
         ConfigError: a reference that leads nowhere.
     """
-    known = [one for one in policy.endpoints.values() if "replicas" in one.settings]
+    known = looked_up(policy)
     found = {e.name: credential(e.shown, e.credentials, environment, base) for e in known}
     return {name: secret for name, secret in found.items() if secret is not None}
 

@@ -28,7 +28,7 @@ from router.config import ConfigError
 from router.live import Live
 from router.settings import bounded
 from router.settings.authorities import authorities
-from router.settings.members import Place, inside
+from router.settings.members import Place, inside, looked_up
 from router.settings.swap import Swap
 from router.transport.messages import (
     AttemptFailed,
@@ -153,7 +153,7 @@ class Discoverer:
     async def look(self) -> None:
         """One round. What was found is in force when this returns; each failure is told."""
         turns = asyncio.Semaphore(AT_ONCE)
-        known = list(looked_up(self._swap.base.policy.endpoints.values()))
+        known = looked_up(self._swap.base.policy)
         notes = {_note(endpoint) for endpoint in known}
         for gone in [one for one in self._live.notes if one.startswith(NOTE) and one not in notes]:
             del self._live.notes[gone]
@@ -310,11 +310,6 @@ def _outside(endpoint: Endpoint, found: Sequence[Place]) -> list[str]:
     if found and left == len(found):
         raise NotFound(f"all {left} addresses found lie outside `within`")
     return [f"{left} of {len(found)} addresses found lie outside `within`"] if left else []
-
-
-def looked_up(endpoints: Iterable[Endpoint]) -> Iterator[Endpoint]:
-    """The endpoints whose replicas are found by looking."""
-    return (one for one in endpoints if "replicas" in one.settings)
 
 
 def slices(body: bytes) -> Iterator[str]:

@@ -17,13 +17,14 @@ from router.narrowing.operator import new_token, token_path
 from router.narrowing.quarantine import Quarantine
 from router.narrowing.veto_file import VetoFile
 from router.settings.credentials import INSTANCE_ROLE
+from router.settings.members import looked_up
 from router.settings.reload import Reloader, Source
 from router.settings.swap import Swap
 from router.snapshot import Snapshot
 from router.transport.messages import Transport
 from router.transport.names import Addresses
 from router.watch.bedrock_reader import BedrockReader
-from router.watch.discover import Discoverer, looked_up
+from router.watch.discover import Discoverer
 from router.watch.drift import DriftWatch
 from router.watch.loops import Loop, Loops
 from router.watch.peers import PeerWatch
@@ -124,7 +125,7 @@ class Watches:
         prober = Prober(live, transport, Scraper(live, transport), watch.probe)
         base = Path() if source is None else source.path.parent
         discoverer = Discoverer(live, swap, transport, environment, base, Addresses())
-        first = any(looked_up(live.snapshot.policy.endpoints.values()))
+        first = bool(looked_up(live.snapshot.policy))
         fleet = [
             Loop("discover", watch.discover, discoverer.look, first=first, limit=30.0, soon=sought),
             *fleet_loops(prober, watch),
