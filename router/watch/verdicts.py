@@ -48,10 +48,9 @@ def unreached(error: ConnectFailed) -> Verdict:
 
 
 def by_status(status: int) -> Verdict:
-    """What an answer's status says of whoever gave it.
+    """What the status of an answer about its health says of a server.
 
-    A 400 is an answer: reasoning models refuse a limit of one token. What isn't there (404) says
-    nothing, and 429 is load.
+    Any other mistake of ours is an answer. What isn't there (404) says nothing, and 429 is load.
     """
     if 200 <= status < 300:
         return Verdict.ALIVE
