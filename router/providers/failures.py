@@ -43,23 +43,6 @@ _READ_AT_MOST = 64 << 10
 # Digits of sixteen, as UUIDs and vendors' ids are: an id goes into the log, and text must not.
 _CALL_ID = re.compile(r"(?:req_|resp_|chatcmpl-|cmpl-)?[0-9a-fA-F][0-9a-fA-F-]{7,63}")
 
-# Codes of OpenAI-compatible servers that are kept; anything else is dropped.
-OPENAI_CODES = frozenset(
-    {
-        "context_length_exceeded", "content_filter", "content_policy_violation", "invalid_api_key",
-        "insufficient_quota", "rate_limit_exceeded", "model_not_found", "server_error",
-        "invalid_request_error", "overloaded_error", "rate_limit_error", "api_error",
-        "authentication_error", "permission_error", "not_found_error", "requests", "tokens",
-        "unsupported_parameter", "unsupported_value", "unknown_parameter", "invalid_value",
-        "missing_required_parameter", "billing_hard_limit_reached", "engine_overloaded",
-        "BadRequestError", "NotFoundError", "InternalServerError", "ServiceUnavailableError",
-        "UnprocessableEntityError", "RateLimitError", "AuthenticationError", "billing_not_active",
-        "insufficient_balance", "exceeded_current_quota_error", "model_decommissioned",
-        "exceed_context_size_error", "tokens_limit_reached", "prompt_too_long",
-        "context_window_exceeded", "ResponsibleAIPolicyViolation", "data_inspection_failed",
-        "DataInspectionFailed", "SensitiveContentDetected", "Arrearage",
-    }
-)  # fmt: skip
 OPENAI_PARAMETERS = frozenset(
     {
         "messages", "model", "temperature", "top_p", "top_k", "n", "max_tokens", "stream",
@@ -139,6 +122,14 @@ _FLAGGED = re.compile(
     r"[^`\"]{0,99}(?:requires moderation|input was flagged|content management policy)",
     re.IGNORECASE,
 )
+
+# Codes of OpenAI-compatible servers that are kept; anything else is dropped.
+OPENAI_CODES = _UNPAID | _KEY | _GONE | _MISTAKES | _TOO_MANY | _REFUSAL | {
+    "server_error", "invalid_request_error", "overloaded_error", "rate_limit_error", "api_error",
+    "permission_error", "not_found_error", "requests", "unsupported_parameter", "unsupported_value",
+    "unknown_parameter", "invalid_value", "missing_required_parameter", "engine_overloaded",
+    "NotFoundError", "InternalServerError", "ServiceUnavailableError", "RateLimitError",
+}  # fmt: skip
 
 _MEANINGS: Mapping[Kind, str] = {
     Kind.LOAD: "the endpoint is at its limit; send the request again later",
