@@ -7,7 +7,6 @@ and parameter names only those on a list are kept.
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Mapping
 from email.utils import parsedate_to_datetime
@@ -16,7 +15,7 @@ import orjson
 
 from router.answers.frames import UNUSABLE, StreamError
 from router.providers.base import Failure, Kind
-from router.providers.waits import retry_in
+from router.providers.waits import number, retry_in
 from router.transport.messages import Headers, header
 
 # Every provider stands behind the same networks: 520-527 and 530 are a CDN's, 529 is overload.
@@ -176,7 +175,7 @@ def retry_after(headers: Headers, now: float, ceiling: float = RETRY_CEILING) ->
     now = now if sent is None else sent
     for name, scale in ((b"retry-after-ms", 1000.0), (b"retry-after", 1.0)):
         told = (header(headers, name) or b"").decode("latin-1").strip()
-        seconds = _number(told)
+        seconds = number(told)
         if seconds is not None:
             return min(max(seconds / scale, 0.0), ceiling)
         if told and (at := _date(told)) is not None:
@@ -184,7 +183,7 @@ def retry_after(headers: Headers, now: float, ceiling: float = RETRY_CEILING) ->
     spent = [
         name.removeprefix(_REMAINING)
         for name, value in headers
-        if name.startswith(_REMAINING) and _number(value.decode("latin-1")) == 0.0
+        if name.startswith(_REMAINING) and number(value.decode("latin-1")) == 0.0
     ]
     resets = [
         _reset((header(headers, _RESET + which) or b"").decode("latin-1"), now) for which in spent
@@ -197,22 +196,14 @@ def _reset(text: str, now: float) -> float | None:
     """Seconds until a limit is full again: told as `6m0s`, in seconds, or as a time of Unix, in
     seconds or milliseconds."""
     told = text.strip()
-    number = _number(told)
-    if number is not None:
-        unix = next((number / unit for least, unit in _UNIX if number >= least), None)
-        return number if unix is None else unix - now
+    seconds = number(told)
+    if seconds is not None:
+        unix = next((seconds / unit for least, unit in _UNIX if seconds >= least), None)
+        return seconds if unix is None else unix - now
     found = _LASTS.fullmatch(told) if told else None
     if found is None:
         return None
     return sum(float(part) * scale for part, scale in zip(found.groups("0"), _SCALES, strict=True))
-
-
-def _number(text: str) -> float | None:
-    try:
-        value = float(text)
-    except ValueError:
-        return None
-    return None if math.isnan(value) or math.isinf(value) else value
 
 
 def _date(text: str) -> float | None:

@@ -35,7 +35,7 @@ def retry_in(error: Mapping[str, object], ceiling: float) -> float | None:
 def _by_member(error: Mapping[str, object]) -> float | None:
     for name, scale in _MEMBERS:
         told = error.get(name)
-        if isinstance(told, str | int | float) and (seconds := _number(str(told))) is not None:
+        if isinstance(told, str | int | float) and (seconds := number(str(told))) is not None:
             return seconds / scale
     details = error.get("details")
     for one in details if isinstance(details, list) else ():
@@ -50,14 +50,15 @@ def _span(text: str) -> float | None:
     spans = _SPANS.match(text)
     if spans is None:
         return None
-    return sum(float(number) * _unit(unit.lower()) for number, unit in _SPAN.findall(spans[0]))
+    return sum(float(much) * _unit(unit.lower()) for much, unit in _SPAN.findall(spans[0]))
 
 
 def _unit(name: str) -> float:
     return 0.001 if name.startswith(("ms", "milli")) else _SECONDS[name[0]]
 
 
-def _number(text: str) -> float | None:
+def number(text: str) -> float | None:
+    """A finite number written in a text; `None` where it is none."""
     try:
         value = float(text)
     except ValueError:
