@@ -49,10 +49,11 @@ _PATHS = {
 }
 _USAGE_ON_REQUEST = frozenset({"chat.completions", "completions"})
 
+MOVES = frozenset({"kv_transfer_params", "ec_transfer_params"})
+"""They tell vLLM from which machine to fetch, or to which to send, the cache of a prompt."""
 # Options of routers and SDKs that choose another host, account, project or region. No server
-# behind this provider may take them from a client. The last five tell SGLang and vLLM from which
-# machine to fetch, or to which to send, the cache of a prompt.
-_PLACES = frozenset(
+# behind this provider may take them from a client. The last three are SGLang's words for `MOVES`.
+_PLACES = MOVES | frozenset(
     {
         "api_base", "base_url", "api_key", "api_version", "organization", "project", "region",
         "regions", "provider", "providers", "route", "models", "fallbacks", "plugins",
@@ -60,13 +61,11 @@ _PLACES = frozenset(
         "extra_query", "extra_body", "custom_llm_provider", "user_config", "mock_response",
         "aws_region_name", "aws_bedrock_runtime_endpoint", "aws_profile_name",
         "aws_role_name", "vertex_project", "vertex_location", "azure_endpoint",
-        "bootstrap_host", "bootstrap_port", "bootstrap_room", "kv_transfer_params",
-        "ec_transfer_params",
+        "bootstrap_host", "bootstrap_port", "bootstrap_room",
     }
 )  # fmt: skip
 # Put by vLLM beside the parameters of its connectors, under any name, whoever stands before it.
 _BESIDE = "vllm_xargs"
-_MOVES = frozenset({"kv_transfer_params", "ec_transfer_params"})
 
 
 class OpenAiCompatible:
@@ -147,7 +146,7 @@ class OpenAiCompatible:
         refuse_places(self.place_parameters, body, endpoint)
         extra = body.get(_BESIDE)
         if extra is not None and isinstance(extra, Mapping):
-            refuse_places(_MOVES, extra, endpoint)
+            refuse_places(MOVES, extra, endpoint)
 
     @staticmethod
     def _adds_usage(ask: Ask, endpoint: Endpoint) -> bool:

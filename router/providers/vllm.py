@@ -11,7 +11,7 @@ from dataclasses import replace
 from regions.model import Endpoint
 from router.providers.base import Ask, Target
 from router.providers.bodies import with_transfer
-from router.providers.openai_compatible import OpenAiCompatible
+from router.providers.openai_compatible import MOVES, OpenAiCompatible
 from router.transport.messages import OutboundRequest
 
 
@@ -19,7 +19,7 @@ class Vllm(OpenAiCompatible):
     """A vLLM server in a fleet."""
 
     kinds = frozenset({"vllm"})
-    place_parameters = frozenset({"kv_transfer_params", "ec_transfer_params"})
+    place_parameters = MOVES
 
     def encode(self, ask: Ask, endpoint: Endpoint, target: Target, now: float) -> OutboundRequest:
         """See `Provider`: where the cache of the prompt is or goes, if it moves, is said by us."""
