@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from router.errors import RequestError
 from router.providers.converse import JSON_TOOL, Translated
 from router.providers.converse_messages import messages_of
-from router.providers.converse_schemas import unkeepable, unkept
+from router.providers.converse_schemas import inside, unkeepable, unkept
 
 _HANDLED = frozenset(
     {
@@ -254,7 +254,7 @@ def unsupported(asked: Wanted, supported: frozenset[str]) -> RequestError | None
 def lost(asked: Wanted, made: Translated) -> RequestError | None:
     """The first field that did not arrive in the translated body as it was asked."""
     unknown = made.body.keys() - _SENT
-    fields = _part(made.body, "additionalModelRequestFields")
+    fields = inside(made.body, "additionalModelRequestFields")
     if unknown or fields.keys() - _EXTRA:
         return RequestError("internal", "the translation made a field that is not known")
     return (
@@ -265,13 +265,8 @@ def lost(asked: Wanted, made: Translated) -> RequestError | None:
     )
 
 
-def _part(body: Mapping[str, object], name: str) -> Mapping[str, object]:
-    part = body.get(name)
-    return part if isinstance(part, Mapping) else {}
-
-
 def _lost_inference(asked: Wanted, made: Translated) -> RequestError | None:
-    sent = _part(made.body, "inferenceConfig")
+    sent = inside(made.body, "inferenceConfig")
     for name, there in (
         ("max_tokens", "maxTokens"),
         ("temperature", "temperature"),
@@ -290,29 +285,29 @@ def _lost_inference(asked: Wanted, made: Translated) -> RequestError | None:
 def _lost_tools(asked: Wanted, made: Translated) -> RequestError | None:
     tools = asked.parameters.get("tools")
     given = tools if isinstance(tools, list) else []
-    sent = _part(made.body, "toolConfig").get("tools")
-    specs = [_part(tool, "toolSpec") for tool in sent] if isinstance(sent, list) else []
+    sent = inside(made.body, "toolConfig").get("tools")
+    specs = [inside(tool, "toolSpec") for tool in sent] if isinstance(sent, list) else []
     names = [spec.get("name") for spec in specs]
     if names != _names(given) + ([JSON_TOOL] if made.json_tool else []):
         return refused("tools", "are not taken by this model; ask another one")
     for index, (tool, spec) in enumerate(zip(given, specs, strict=False)):
-        if _part(tool, "function").get("strict") is True and spec.get("strict") is not True:
+        if inside(tool, "function").get("strict") is True and spec.get("strict") is not True:
             return refused(
                 f"tools.{index}.function.strict", "can't be kept by this model; leave it out"
             )
-        schema = _part(_part(tool, "function"), "parameters")
-        if (found := unkept(schema, _part(_part(spec, "inputSchema"), "json"))) is not None:
+        schema = inside(tool, "function", "parameters")
+        if (found := unkept(schema, inside(spec, "inputSchema", "json"))) is not None:
             place, why = found
             return refused(f"tools.{index}.function.parameters{place}", why)
     return None
 
 
 def _lost_choice(asked: Wanted, made: Translated) -> RequestError | None:
-    config = _part(made.body, "toolConfig")
+    config = inside(made.body, "toolConfig")
     choice = asked.parameters.get("tool_choice")
     sent = config.get("toolChoice")
     if made.json_tool:
-        schema = _part(_part(asked.parameters, "response_format"), "json_schema")
+        schema = inside(asked.parameters, "response_format", "json_schema")
         forced = sent == {"tool": {"name": JSON_TOOL}}
         if not forced or "tools" in asked.parameters or schema.get("strict") is True:
             return refused(
@@ -322,7 +317,7 @@ def _lost_choice(asked: Wanted, made: Translated) -> RequestError | None:
     if choice is not None and sent != _expected(choice):
         return refused("tool_choice", "can't be kept by this model with what else was asked")
     if asked.parameters.get("parallel_tool_calls") is False:
-        inner = _part(_part(made.body, "additionalModelRequestFields"), "tool_choice")
+        inner = inside(made.body, "additionalModelRequestFields", "tool_choice")
         if inner.get("disable_parallel_tool_use") is not True:
             return refused("parallel_tool_calls", "can't be false for this model; leave it out")
     return None
@@ -330,7 +325,7 @@ def _lost_choice(asked: Wanted, made: Translated) -> RequestError | None:
 
 def _expected(choice: object) -> object:
     if isinstance(choice, Mapping):
-        return {"tool": {"name": _part(choice, "function").get("name")}}
+        return {"tool": {"name": inside(choice, "function").get("name")}}
     return {"any": {}}
 
 
@@ -341,7 +336,7 @@ def _lost_extra(
     if effort not in (None, "none") and not _REASONING & fields.keys():
         return refused("reasoning_effort", "is not taken by this model; leave it out")
     top_k = asked.parameters.get("top_k")
-    nova = _part(fields, "inferenceConfig").get("topK")
+    nova = inside(fields, "inferenceConfig").get("topK")
     if top_k is not None and top_k not in (fields.get("top_k"), nova):
         return refused("top_k", "is not taken by this model; leave it out")
     native = made.json_tool or "outputConfig" in made.body

@@ -28,10 +28,10 @@ def restore(tools: object, body: Object) -> None:
     """Put the properties of each tool of a translated body back as they were given, but for
     references: `enum: [x, null]` means another thing without the null."""
     for tool, block in zip(
-        _listed(tools), _listed(_inside(body, "toolConfig").get("tools")), strict=False
+        _listed(tools), _listed(inside(body, "toolConfig").get("tools")), strict=False
     ):
-        given = _inside(tool, "function", "parameters").get("properties")
-        schema = _inside(block, "toolSpec", "inputSchema").get("json")
+        given = inside(tool, "function", "parameters").get("properties")
+        schema = inside(block, "toolSpec", "inputSchema").get("json")
         if isinstance(schema, dict) and isinstance(given, dict) and not _refers(given):
             schema["properties"] = given
 
@@ -77,7 +77,8 @@ def _listed(value: object) -> list[Object]:
     return [one for one in value if isinstance(one, Mapping)] if isinstance(value, list) else []
 
 
-def _inside(body: Object, *names: str) -> Object:
+def inside(body: Object, *names: str) -> Object:
+    """The object under these names, one in another; an empty one where none is."""
     for name in names:
         found = body.get(name)
         body = found if isinstance(found, Mapping) else {}
