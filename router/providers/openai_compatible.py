@@ -206,10 +206,15 @@ def beside(target: Target, name: str) -> OutboundRequest:
     """The question for what a server tells beside its API, as `/health`: below the same path, since
     of one host each path may be another server, and with the same credential."""
     origin, _ = _where(target.url, target.tls, "chat.completions")
-    parts = urlsplit(target.url)
-    root = parts.path.rstrip("/").removesuffix("/openai/v1").removesuffix("/v1")
-    path = root + name + (f"?{parts.query}" if parts.query else "")
+    path = _beside(target.url, name)
     return OutboundRequest(origin, "GET", path, _common(b"*/*", _token(target)))
+
+
+@lru_cache(8192)  # of each replica two, as often: its health and its metrics
+def _beside(url: str, name: str) -> str:
+    parts = urlsplit(url)
+    root = parts.path.rstrip("/").removesuffix("/openai/v1").removesuffix("/v1")
+    return root + name + (f"?{parts.query}" if parts.query else "")
 
 
 def _asks_twice(url: str) -> bool:
