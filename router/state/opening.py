@@ -7,7 +7,6 @@ import contextlib
 import math
 import re
 from collections.abc import Callable, Mapping
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 from urllib.parse import urlsplit
@@ -170,11 +169,6 @@ def to_redis(url: str) -> Scripts:
         return _client(url)
     except (TypeError, RedisError, RedisClusterException) as error:  # as an option that is none
         raise ValueError("no URL of a Redis") from error
-
-
-def ready(client: Scripts) -> Ready:
-    """A client that connects apart from the calls that wait for it."""
-    return Ready(client, partial(connected, client))
 
 
 async def connected(client: Scripts) -> None:

@@ -20,8 +20,8 @@ from regions.document import DocumentErrors
 from router.config import Config, load
 from router.state.client import Ready
 from router.state.ledger import Bucket, Full, Seats, Take
-from router.state.opening import open_answers, open_ledger, open_spending, ready, to_redis
-from router.state.shared import Scripts, SharedLedger
+from router.state.opening import Named, open_answers, open_ledger, open_spending, to_redis
+from router.state.shared import SharedLedger
 from router.state.shared_answers import SharedAnswers
 from router.state.shared_spending import SharedSpending
 from router.state.spending import Budget, Claim, Spent
@@ -113,8 +113,9 @@ async def test_a_server_that_became_a_replica_is_left(two: list[int]) -> None:
     await role(second, "slave")
     name = Name(first)
     async with name.listening() as port:
-        client = cast("Redis", to_redis(f"redis://127.0.0.1:{port}/0"))
-        ledger = SharedLedger(ready(cast("Scripts", client)), time.monotonic, 0.5, timeout=5.0)
+        client = Named(lambda: f"redis://127.0.0.1:{port}/0")
+        ready = Ready(client, client.connect)
+        ledger = SharedLedger(ready, time.monotonic, 0.5, timeout=5.0)
         await ledger.take([Take(TOKENS, 1)], [OPEN], "a")
         assert told(ledger) == ""
         await role(second, "master", "NO", "ONE")
