@@ -116,11 +116,16 @@ class LocalDisk:
         draft = path.with_name(f".{path.name}.{os.getpid()}.draft")
         fd = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o640)
         try:
-            self.write(fd, data)
-            self.flush(fd)
-        finally:
-            os.close(fd)
-        os.replace(draft, path)
+            try:
+                self.write(fd, data)
+                self.flush(fd)
+            finally:
+                os.close(fd)
+            os.replace(draft, path)
+        except OSError:
+            # What fills a disk would else stay: each start has another name for it.
+            draft.unlink(missing_ok=True)
+            raise
         self._sync_folder(path.parent)
 
     def remove(self, path: Path) -> None:

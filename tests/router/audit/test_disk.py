@@ -1,3 +1,4 @@
+import errno
 import os
 from pathlib import Path
 
@@ -44,6 +45,22 @@ def test_replace_leaves_old_or_new_and_no_draft(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="no space"):
         Full().replace(path, b"newer")
     assert path.read_bytes() == b"new"
+
+
+def test_a_draft_that_finds_no_room_takes_none_either(tmp_path: Path) -> None:
+    """Each start has another name for it, so what they left would add up on a full disk."""
+    path = tmp_path / "leaves"
+
+    class Full(LocalDisk):
+        def write(self, fd: int, data: bytes) -> None:
+            super().write(fd, data[:3])
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    LocalDisk().replace(path, b"old")
+    with pytest.raises(OSError, match="No space left"):
+        Full().replace(path, b"newer")
+    assert [one.name for one in tmp_path.iterdir()] == ["leaves"]
+    assert path.read_bytes() == b"old"
 
 
 def test_truncate_and_remove(tmp_path: Path) -> None:
