@@ -88,11 +88,11 @@ async def test_all_that_is_shared_is_counted_in_a_cluster_within_the_usual_time(
     cluster: int,
 ) -> None:
     """Its slots have to be learned first, which takes longer than the 25 ms of a call."""
-    from router.state.opening import ready, to_redis
+    from router.state.opening import Named
 
     url = f"redis+cluster://127.0.0.1:{cluster}"
-    raw = [to_redis(url) for _ in range(3)]
-    clients = [ready(one) for one in raw]
+    raw = [Named(lambda: url) for _ in range(3)]
+    clients = [Ready(one, one.connect) for one in raw]
     clock = time.monotonic
     ledger = SharedLedger(clients[0], clock, 0.5)
     spending = SharedSpending(clients[1], clock, 0.5, "a-router", time.time() - clock())
@@ -113,4 +113,4 @@ async def test_all_that_is_shared_is_counted_in_a_cluster_within_the_usual_time(
     for one in (ledger, spending):
         await one.close()
     for found in raw:
-        await found.aclose()  # type: ignore[attr-defined]
+        await found.aclose()
