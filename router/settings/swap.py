@@ -11,7 +11,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 import orjson
 
@@ -20,7 +20,7 @@ from router.audit.entry import Entry, Json
 from router.live import Live
 from router.narrowing.drifted import read, shown, with_drift
 from router.narrowing.vetoes import Vetoes
-from router.settings.members import Place, peopled, sources
+from router.settings.members import Members, Place, peopled, sources
 from router.snapshot import Snapshot
 from router.tiers.difficulty import accepted_priors
 from router.transport.client import HttpTransport
@@ -33,11 +33,13 @@ class Swap:
     Attributes:
         base: what the files say, without drift.
         found: endpoint name → where it was found to run, of the base's catalog.
+        ahead: looks up, before a snapshot is in force, what in it was not looked up before.
     """
 
     def __init__(self, live: Live, transport: Transport) -> None:
         self.base: Snapshot = live.snapshot
         self.found: Mapping[str, Footprint] = {}
+        self.ahead: Callable[[Snapshot], Awaitable[Members]] | None = None
         self._members: dict[str, Sequence[Place]] = {}
         self._live = live
         self._transport = transport
@@ -60,8 +62,10 @@ class Swap:
         Raises:
             AuditError: it can't be stored or recorded; the old one serves on.
         """
+        new = {} if self.ahead is None else await self.ahead(base)
         async with self._turn:
-            base = peopled(base, self._members)
+            members = {**new, **self._members}
+            base = peopled(base, members)
             before, self.base = self.base, base
             found = self._of_base(self.found)
             try:
@@ -73,7 +77,7 @@ class Swap:
             self._live.vetoes.put("drift", Vetoes(drifted=found))
             # Where nobody looks any more, another server may have the address when one does again.
             named = sources(base)
-            self._members = {one: at for one, at in self._members.items() if one in named}
+            self._members = {one: at for one, at in members.items() if one in named}
 
     def knows(self, source: str) -> bool:
         """Whether it has what was found at a source."""

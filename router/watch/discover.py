@@ -170,7 +170,7 @@ class Discoverer:
         async with turns:
             try:
                 async with asyncio.timeout(PATIENCE):
-                    found = await self._found(what)
+                    found = await self.found(what)
                 told = [*found.left, *_outside(endpoint, found.places)]
             except NotFound as error:
                 self._live.notes[note] = str(error)
@@ -186,8 +186,8 @@ class Discoverer:
         await self._swap.people(what, found.places)
         self._until[what] = self._live.loop_time() + found.ttl
 
-    async def _found(self, source: str) -> Looked:
-        """Raises NotFound."""
+    async def found(self, source: str) -> Looked:
+        """What is there now, of one that says so of its `replicas`. Raises NotFound."""
         how, _, what = source.partition(":")
         way, tls, _ = how.partition("+")
         ways = {"dns": self._dns, "kubernetes": self._kubernetes, "file": self._file}

@@ -10,9 +10,11 @@ import pytest
 from router.providers.base import AwsKeys
 from router.watch import roles
 from router.watch.renewal import Fetched, NoRole
+from tests.cases.built import BASELINE as OWN
+from tests.cases.built import Files, built
 from tests.router.folders import AT, ROUTER, Box, write
 from tests.router.reloading import watched
-from tests.router.scripted import Reply, ScriptedTransport, failure
+from tests.router.scripted import Reply, ScriptedTransport, answer, failure
 
 BASELINE = """\
 version: 1
@@ -84,3 +86,20 @@ async def test_without_files_nothing_is_reloaded(tmp_path: Path) -> None:
         assert world.router.watches.reloader is None
         world.router.watches.look_at_files()
         assert isinstance(world.transport, ScriptedTransport)
+
+
+@pytest.mark.parametrize("lines", ["http://10.1.0.1:80\n", None])
+async def test_a_fleet_that_a_reload_brings_is_there_with_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lines: str | None
+) -> None:
+    """Looked up only afterwards, it would answer nobody meanwhile."""
+    monkeypatch.chdir(tmp_path)  # what is looked up is relative to where this router is
+    found = [] if lines is None else ["fra/10.1.0.1:80"]
+    async with built(tmp_path, lambda host, number: answer()) as world:
+        assert world.router.watches is not None
+        if lines is not None:
+            Path("fra.txt").write_text(lines)
+        text = OWN.replace('url: "http://fra1"', "replicas: {file: fra.txt}")
+        await world.router.watches.swap.reload(Files(baseline=text).load(tmp_path))
+        assert list(world.router.live.snapshot.targets["fra"]) == found
+        assert (await world.ask("de")).status == (200 if found else 503)
