@@ -102,11 +102,16 @@ async def test_an_hour_that_nobody_signed_for_is_not_confirmed(
 
 async def test_bodies_of_bedrocks_logs_are_not_read(domicile: Domicile, tmp_path: Path) -> None:
     evidence = await Evidence(tmp_path, Traffic(1, endpoints=(LOCAL,))).write()
-    body = tmp_path / "invocations/AWSLogs/1/data/r_input.json.gz"
+    body = tmp_path / "invocations/AWSLogs/1/us-east-1/2026/01/02/03/data/r_input.json.gz"
     body.parent.mkdir(parents=True)
     body.write_bytes(gzip.compress(b"no JSON, as of a picture\n"))
     ran = await run(domicile, *evidence.words, "--bedrock-logs", tmp_path / "invocations")
     assert "unreadable" not in ran.out
+    astray = tmp_path / "invocations/AWSLogs/1/data/r_input.json.gz"  # of no hour: nobody's body
+    astray.parent.mkdir(parents=True)
+    body.rename(astray)
+    ran = await run(domicile, *evidence.words, "--bedrock-logs", tmp_path / "invocations")
+    assert "unreadable" in ran.out
 
 
 async def test_findings_end_with_3(domicile: Domicile, evidence: Evidence) -> None:
