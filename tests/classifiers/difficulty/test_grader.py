@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+import tracemalloc
 
 import pytest
 from hypothesis import given, settings
@@ -158,3 +159,17 @@ def test_a_window_is_what_its_last_scores_say(values: list[float | None], share:
     threshold = recent.threshold(share)
     strong = sum(v >= threshold for v in numbers) + len(last) - len(numbers)
     assert strong >= min(math.ceil(share * len(last)), len(last))
+
+
+def test_a_full_window_takes_less_than_40_kb() -> None:
+    """There is one for each of 10,000 tenants."""
+    tracemalloc.start()
+    try:
+        before, _ = tracemalloc.get_traced_memory()
+        recent = Recent(())
+        for number in range(5000):
+            recent.observe(number / 7)
+        after, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert after - before < 40_000
