@@ -18,6 +18,8 @@ _IMAGE = re.compile(r"data:image/(?:png|jpe?g|gif|webp);base64,[A-Za-z0-9+/]")
 _PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,39}")  # hardly a word of a prompt
 _TOOL_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")
 _ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
+# Stands for a tool's blank result: Converse refuses those, and a call without its result.
+_NOTHING = "(empty)"
 # Members that carry nothing with these values; SDKs write them into assistant messages.
 _EMPTY: tuple[object, ...] = (None, [], {})
 _MEMBERS: Mapping[str, frozenset[str]] = {
@@ -40,7 +42,7 @@ def _refused(at: str, why: str) -> RequestError:
 
 
 def messages_of(messages: object, *, tools_given: bool) -> list[Mapping[str, object]]:
-    """The messages to translate: new objects with known members only.
+    """The messages to translate: new objects with known members only, without those that are blank.
 
     Raises:
         RequestError: names the place of what can't be held.
@@ -48,15 +50,19 @@ def messages_of(messages: object, *, tools_given: bool) -> list[Mapping[str, obj
     if not isinstance(messages, list) or not messages:
         raise _refused("messages", "must be a list that is not empty")
     made = [_message(f"messages.{i}", message) for i, message in enumerate(messages)]
-    if not any(message["role"] != "system" and _says(message) for message in made):
+    said = [message for message in made if _says(message)]
+    if not any(message["role"] != "system" for message in said):
         raise _refused("messages", "hold no text; an empty message is not passed on here")
+    if made[-1]["role"] == "user" and said[-1]["role"] == "assistant":
+        # Without it the model would go on with its own last answer.
+        raise _refused(f"messages.{len(made) - 1}.content", "is empty; an answer needs a question")
     _check_order(made, tools_given)
     _check_calls(made)
-    return made
+    return said
 
 
 def _says(message: Mapping[str, object]) -> bool:
-    """Whether anything of it is left by a translation that passes over empty texts."""
+    """Whether it holds anything that Converse takes, which is no blank text."""
     content = message["content"]
     parts = content if isinstance(content, list) else [{"type": "text", "text": content}]
     said = any(part["type"] != "text" or str(part["text"] or "").strip() for part in parts)
@@ -79,6 +85,7 @@ def _message(at: str, message: object) -> Mapping[str, object]:
     made["content"] = _content(f"{at}.content", role, made.get("content"))
     if role == "assistant":
         _check_tool_calls(at, made)
+        _keep_signed(at, made)
     if role == "tool":
         if not (isinstance(made.get("tool_call_id"), str) and made["tool_call_id"]):
             raise _refused(f"{at}.tool_call_id", "is missing")
@@ -100,11 +107,23 @@ def _linking(given: str) -> str:
 def _content(at: str, role: str, content: object) -> object:
     if content is None and role == "assistant":
         return None
-    if isinstance(content, str):
-        return content
-    if not isinstance(content, list):
+    if not isinstance(content, str | list):
         raise _refused(at, "must be text or a list of parts")
-    return [_content_part(f"{at}.{i}", role, part) for i, part in enumerate(content)]
+    if isinstance(content, list):
+        parts = [_content_part(f"{at}.{i}", role, part) for i, part in enumerate(content)]
+        content = [part for part in parts if part["type"] != "text" or str(part["text"]).strip()]
+    blank = not (content.strip() if isinstance(content, str) else content)
+    return (_NOTHING if role == "tool" else "") if blank else content
+
+
+def _keep_signed(at: str, message: dict[str, object]) -> None:
+    """Of reasoning what is signed: the translation would say any other as the answer's text."""
+    blocks = message.get("thinking_blocks")
+    if blocks is None:
+        return
+    if not isinstance(blocks, list) or not all(isinstance(one, Mapping) for one in blocks):
+        raise _refused(f"{at}.thinking_blocks", "must be a list of blocks")
+    message["thinking_blocks"] = [one for one in blocks if one.get("signature") or one.get("data")]
 
 
 def _content_part(at: str, role: str, part: object) -> Mapping[str, object]:

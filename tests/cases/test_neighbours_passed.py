@@ -13,7 +13,7 @@ from regions.document import DocumentErrors
 from router.config import ConfigError
 from router.settings.loading import load_snapshot
 from tests.cases import graded
-from tests.cases.built import Files, built, now
+from tests.cases.built import BASELINE, BEDROCK, Files, built, now
 from tests.router.crowd import crowd, hosts
 from tests.router.scripted import (
     DONE,
@@ -224,3 +224,37 @@ async def test_what_is_not_known_to_be_easy_is_hard(tmp_path: Path) -> None:
             done = await world.ask("eu", model="two", **body)  # type: ignore[arg-type]
             found[name] = done.sent.get("x-domicile-tier", done.code)
         assert found == {name: tier for name, (_, tier) in TIERS.items()}
+
+
+# -- dialogues ---------------------------------------------------------------------------------
+
+THOUGHT = {"reasoningContent": {"reasoningText": {"text": "hm", "signature": "s"}}}
+CALLED = {"toolUse": {"toolUseId": "t", "name": "x", "input": {}}}
+
+
+@pytest.mark.parametrize("model", ["sonnet", "assistant", "openai"])
+async def test_what_was_answered_may_be_sent_back(tmp_path: Path, model: str) -> None:
+    """With what a model thought before its calls, which it wants to see again: a dialogue with
+    tools ended after one turn. See spring-projects/spring-ai#6413."""
+    said = {"output": {"message": {"role": "assistant", "content": [THOUGHT, CALLED]}},
+            "stopReason": "tool_use", "usage": {"inputTokens": 1, "outputTokens": 1}}  # fmt: skip
+    bedrock = "retention_mode: none"
+    baseline = BASELINE.replace(bedrock, f"{bedrock}, features: [tools]").replace(
+        "retention: zdr", "retention: zdr, features: [tools]"
+    )
+
+    def script(host: str, number: int) -> Reply:
+        return Reply(200, JSON, [json.dumps(said).encode()]) if host == BEDROCK else answer()
+
+    async with built(tmp_path, script, Files(baseline=baseline)) as world:
+        first = {"role": "user", "content": "q"}
+        tools = {"tools": [FUNCTION], "messages": [first]}
+        done = await world.ask("world", model="sonnet", **tools)  # type: ignore[arg-type]
+        message = json.loads(done.written)["choices"][0]["message"]
+        assert message["thinking_blocks"]
+        result = {"role": "tool", "tool_call_id": "t", "content": "42"}
+        messages = [first, {**message, "annotations": []}, result]
+        again = await world.ask("world", model=model, tools=[FUNCTION], messages=messages)
+        assert again.status == 200
+        sent = json.loads(world.transport.sent[-1].body)["messages"][1]
+    assert (THOUGHT in sent["content"]) if model == "sonnet" else sent["thinking_blocks"]

@@ -93,6 +93,8 @@ def test_an_ordinary_conversation() -> None:
         ([user(), assistant(call(function={"name": "a.b"}))],
          "messages.1.tool_calls.0.function.name"),
         ([user(), assistant(call(type="custom"))], "messages.1.tool_calls.0"),
+        ([user(), assistant(thinking_blocks=["hm"])], "messages.1.thinking_blocks"),
+        ([user(), {"role": "assistant", "content": "x"}, user(" ")], "messages.2.content"),
         ([user(), assistant(call(), call())], "messages.1"),
         ([user(), assistant(call()), {"role": "tool", "tool_call_id": "c1", "content": "1"},
           {"role": "tool", "tool_call_id": "c1", "content": "2"}], "messages.3"),
@@ -145,11 +147,45 @@ def test_an_id_of_another_model_still_links(said: str) -> None:
     assert messages[1]["tool_calls"][0]["id"] == said  # the client's own body stays as it is
 
 
-@pytest.mark.parametrize("content", ["", " \n", [], [{"type": "text", "text": ""}]])
+BLANK: list[Any] = ["", " \n", [], [{"type": "text", "text": ""}]]
+
+
+@pytest.mark.parametrize("content", BLANK)
 def test_nobody_is_asked_nothing(content: Any) -> None:
-    """Translation passes over empty texts: what was asked would be no message at all."""
+    """Converse takes no empty texts: what was asked would be no message at all."""
     with pytest.raises(RequestError, match="hold no text") as caught:
         messages_of([{"role": "system", "content": "be brief"}, user(content)], tools_given=False)
     assert caught.value.param == "messages"
     for more in (user("x"), image(PNG), {"role": "assistant", "content": "x"}):
-        assert len(messages_of([user(content), more], tools_given=False)) == 2
+        alone = messages_of([more], tools_given=False)
+        assert messages_of([user(content), more], tools_given=False) == alone
+
+
+@pytest.mark.parametrize("content", BLANK)
+def test_a_blank_text_stands_in_nobodys_way(content: Any) -> None:
+    """Converse refuses it, though it says nothing: a tool that returned nothing ended the dialogue.
+
+    See NousResearch/hermes-agent#55092, langchain-ai/langchain-aws#403.
+    """
+    turn = [user(), assistant(call()), {"role": "tool", "tool_call_id": "c1", "content": content}]
+    made: list[Any] = list(messages_of(turn, tools_given=True))
+    assert made[2]["content"] == "(empty)"
+    for role in ("system", "user", "assistant"):
+        blank = {"role": role, "content": content}
+        assert messages_of([blank, user()], tools_given=False) == [user()]
+    parts = [{"type": "text", "text": "a"}, {"type": "text", "text": " "}]
+    (kept,) = messages_of([user(parts)], tools_given=False)
+    assert kept["content"] == parts[:1]
+
+
+def test_of_what_was_thought_the_signed_goes_back() -> None:
+    """A model that thinks wants it beside its calls (spring-projects/spring-ai#6413), also without
+    a text (strands-agents/harness-sdk#2704). What nobody signed would be said as text."""
+    signed = [
+        {"type": "thinking", "thinking": "hm", "signature": "s"},
+        {"type": "thinking", "thinking": "", "signature": "s"},
+        {"type": "redacted_thinking", "data": "QUJD"},
+    ]
+    blocks = [{"type": "thinking", "thinking": "hm"}, *signed]
+    made = messages_of([user(), assistant(call(), thinking_blocks=blocks)], tools_given=True)
+    assert made[1]["thinking_blocks"] == signed
