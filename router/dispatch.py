@@ -182,7 +182,7 @@ class Dispatcher:
                 return None  # the whole place may be gone: the next one gets the other attempts
             if replica in run.asked:
                 continue  # first of all, or beside another one
-            if run.is_short(candidacy.endpoint) or not self.may_go_on(run):
+            if run.is_unfit(candidacy.endpoint) or not self.may_go_on(run):
                 return None
             halved = candidacy.endpoint.prefill is not None
             if halved and not await self.prefills.step(run, candidacy, replica, self):
@@ -333,12 +333,11 @@ class Dispatcher:
             held.close(ran=error.fate is Fate.UNKNOWN)
             self._learn(run, candidacy, replica, began, error)
             return None
-        except BaseException as error:
-            held.close(ran=not isinstance(error, RequestError))
-            # The client left, or refused parameters: nothing is known of the replica.
+        except BaseException:
+            held.close(ran=True)
+            # The client left: nothing is known of the replica.
             self.health.observe(replica, Sign.CLIENT, self.loop_time())
-            if not isinstance(error, RequestError):  # which sends nothing
-                run.attempts.append(self._one(candidacy, replica, "given_up", began))
+            run.attempts.append(self._one(candidacy, replica, "given_up", began))
             raise
         now = self.loop_time()
         one = self._one(candidacy, replica, "ok", began, opened.status, call_id)
@@ -380,7 +379,8 @@ class Dispatcher:
                 retried_unknown=one.fate is Fate.UNKNOWN,
             )
         )
-        if one.clients is None or run.outgrew(candidacy, one):
+        # What was not sent another endpoint may take.
+        if one.clients is None or one.fate is Fate.NOT_SENT or run.outgrew(candidacy, one):
             run.failures.append(one)
             return
         try:

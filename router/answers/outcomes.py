@@ -68,6 +68,17 @@ class Told(AttemptFailed):
         self.failure = failure
 
 
+class Inexpressible(AttemptFailed):
+    """What an endpoint can't be asked, found while the request was encoded for it: nothing was
+    sent, and another endpoint may take it. The client hears `error` where none does."""
+
+    code = "inexpressible"
+
+    def __init__(self, error: RequestError) -> None:
+        super().__init__(error.message, Fate.NOT_SENT)
+        self.error = error
+
+
 @dataclass(frozen=True, slots=True)
 class Failed:
     """One failed attempt.
@@ -143,8 +154,14 @@ def ended(
     results = {one.result for one in failures}
     message = f"no endpoint inside {_whose(plan)} answered; {len(attempts)} attempts failed"
     if failures and (clients := failures[0].clients) is not None:
-        error = clients
-        error.reasons = tuple(reasons)
+        # A new one: whoever raises it has the other in its frames, which would so hold each other.
+        error = RequestError(
+            clients.code,
+            clients.message,
+            param=clients.param,
+            reasons=reasons,
+            status=clients.status,
+        )
     elif vetoed and not failures:
         message = "every endpoint inside the boundary is vetoed right now"
         error = RequestError("no_endpoint_available", message, reasons=reasons, retry_after=10.0)
@@ -275,6 +292,8 @@ def failed_attempt(provider: Provider, error: AttemptFailed, now: float) -> Fail
         return Failed.told(failure, fate)
     if isinstance(error, Told):
         return Failed.told(error.failure, error.fate)
+    if isinstance(error, Inexpressible):
+        return Failed(error.code, Sign.CLIENT, error.fate, clients=error.error)
     if isinstance(error, StreamFailed):
         return Failed.told(error_in_answer(error.error), error.fate)
     one = replace(failed(error.code, error.fate), provider_code=error.detail)

@@ -147,7 +147,9 @@ class Prefills:
 
     def judged(self, run: Run, candidacy: Candidacy, one: Failed) -> Failed:
         """A failed attempt: whose mistake it is, is not known yet where it went with a cache."""
-        if one.clients is None or run.cache_for(candidacy.endpoint.name) is None:
+        if one.clients is None or one.status is None:
+            return one  # or it was not sent, so not for what was added
+        if run.cache_for(candidacy.endpoint.name) is None:
             return one
         return replace(one, result=REFUSED, clients=None)
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
 from regions.model import Endpoint
-from router.answers.outcomes import Failed
+from router.answers.outcomes import Failed, Inexpressible
 from router.audit.log import Committed
 from router.providers.base import Kind
 from router.types import Attempt, Candidacy, Plan
@@ -16,7 +16,9 @@ if TYPE_CHECKING:
 
 PREFILLED: Final = "prefilled"
 """The result of an attempt that computed the prompt for another one: it answers nothing."""
-_SAYS_NOTHING: Final = frozenset({PREFILLED, Kind.CONTEXT_LENGTH.value})
+_NO_ANSWER: Final = frozenset({PREFILLED, Inexpressible.code})
+"""Results of attempts that can't have answered."""
+_SAYS_NOTHING: Final = _NO_ANSWER | {Kind.CONTEXT_LENGTH.value}
 """Results that don't tell whether another answer would have come."""
 
 
@@ -85,6 +87,13 @@ class Run:
         """Whether an endpoint is not known to take more than what the request was too long for."""
         return self.short > 0 and (endpoint.context_tokens or 0) <= self.short
 
+    def is_unfit(self, endpoint: Endpoint) -> bool:
+        """Whether no replica of an endpoint will take the request: too long, or inexpressible."""
+        return self.is_short(endpoint) or any(
+            one.endpoint == endpoint.name and one.result == Inexpressible.code
+            for one in self.attempts
+        )
+
     @property
     def tenant(self) -> str:
         """Whose request it is."""
@@ -93,7 +102,7 @@ class Run:
     @property
     def tried(self) -> int:
         """Attempts that might have answered."""
-        return sum(1 for one in self.attempts if one.result != PREFILLED)
+        return sum(1 for one in self.attempts if one.result not in _NO_ANSWER)
 
     @property
     def left(self) -> int:

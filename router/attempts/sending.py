@@ -6,9 +6,10 @@ from collections.abc import Callable
 from typing import Final, Protocol
 
 from router.answers.framing import Framed, FramedWhole, Passed, framed
-from router.answers.outcomes import Told
+from router.answers.outcomes import Inexpressible, Told
 from router.attempts.asking import timeouts_of
 from router.attempts.running import Run
+from router.errors import RequestError
 from router.opening import (
     OpenedStream,
     OpenedWhole,
@@ -57,13 +58,16 @@ async def answered(
 ) -> tuple[OpenedStream | OpenedWhole, str | None]:
     """One request out, one answer in; and the provider's own id of the call.
 
-    Raises AttemptFailed, and RequestError for what the endpoint can't be asked.
+    Raises AttemptFailed.
     """
     plan, endpoint = run.plan, candidacy.endpoint
     snapshot, now = run.snapshot, by.wall_time()
     provider = snapshot.providers[endpoint.kind]
     target = by.roles.filled(endpoint, snapshot.targets[endpoint.name][replica], now)
-    request = provider.encode(ask, endpoint, target, now)
+    try:
+        request = provider.encode(ask, endpoint, target, now)
+    except RequestError as error:
+        raise Inexpressible(error.with_traceback(None)) from None
     timeouts = timeouts_of(plan)
     sent_at = by.loop_time()
     response = await by.transport.send(request, timeouts)

@@ -26,7 +26,9 @@ from router.audit.reading import LogReader, Shown
 from router.decisions.replayed import WorldMissing, world
 from router.reconcile.model import Facts, Sent, Where
 
-UNSENT: Final = frozenset({"connect_failed", "tls_failed", "misconfigured", "deadline"})
+UNSENT: Final = frozenset(
+    {"connect_failed", "tls_failed", "misconfigured", "deadline", "inexpressible", "no_room_here"}
+)
 """Results of attempts of which no byte left."""
 ANSWERED: Final = frozenset({"ok", "escalated", "prefilled"})
 LONGEST: Final = 3_600_000_000
