@@ -1,12 +1,14 @@
 """Tool calls in answers of servers that speak OpenAI's API almost.
 
-Clients put the pieces of a call together by its number, which must count from 0, and parse its
-arguments out of a text. Some servers leave the number out, give all calls the same one or begin
-elsewhere, and some write arguments as an object. What is right already stays as it came.
+Clients put the pieces of a call together by its number, which must count from 0, answer it by its
+id and parse its arguments out of a text. Some servers leave the number or the id out, give all
+calls the same number or begin elsewhere, write arguments as an object or nothing, or repeat each
+member in every piece as null. What is right already stays as it came.
 """
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Mapping
 
 import orjson
@@ -14,9 +16,9 @@ import orjson
 Object = Mapping[str, object]
 
 
-def with_texts(answer: dict[str, object]) -> bool:
-    """Make the arguments of a whole answer's calls texts, in place; whether any were none. Raises
-    ValueError: some are nested deeper than can be written."""
+def mend_whole(answer: dict[str, object]) -> bool:
+    """Give each call of a whole answer an id, a type and a text as arguments, in place; whether any
+    lacked one. Raises ValueError: arguments are nested deeper than can be written."""
     changed = False
     choices = answer.get("choices")
     for choice in choices if isinstance(choices, list) else ():
@@ -24,9 +26,13 @@ def with_texts(answer: dict[str, object]) -> bool:
         calls = message.get("tool_calls") if isinstance(message, dict) else None
         for call in calls if isinstance(calls, list) else ():
             function = call.get("function") if isinstance(call, dict) else None
-            if isinstance(function, dict) and isinstance(function.get("arguments"), dict):
-                function["arguments"] = _text(function["arguments"])
-                changed = True
+            if not isinstance(function, dict):
+                continue
+            changed = _with_text(function, "{}") or changed
+            for name, given in (("id", _new_id()), ("type", "function")):
+                if not call.get(name):
+                    call[name] = given
+                    changed = True
     return changed
 
 
@@ -39,8 +45,9 @@ class StreamedCalls:
         self._choices: dict[object, _Numbers] = {}
 
     def mend(self, document: dict[str, object]) -> bool:
-        """Number an event's calls, in place; whether that changed anything. Raises ValueError: the
-        arguments of one are nested deeper than can be written."""
+        """Number an event's calls, give those that begin without an id one, and leave out what
+        tells nothing, in place; whether that changed anything. Raises ValueError: the arguments of
+        one are nested deeper than can be written."""
         changed = False
         choices = document.get("choices")
         for choice in choices if isinstance(choices, list) else ():
@@ -75,12 +82,17 @@ class _Numbers:
         its event."""
         function = call.get("function")
         function = function if isinstance(function, dict) else {}
-        changed = False
-        if isinstance(function.get("arguments"), dict):
-            function["arguments"] = _text(function["arguments"])
-            changed = True
+        changed = "arguments" in function and _with_text(function, "")
+        begun = len(self._ids)
         number = self._number(call.get("id"), call.get("index"), place, function, ends=ends)
         self._keep(number, function)
+        for holder, name in ((call, "id"), (call, "type"), (function, "name")):
+            if name in holder and not holder[name]:  # some clients take what is there for news
+                del holder[name]
+                changed = True
+        if number == begun and "name" in function and "id" not in call:
+            call["id"] = _new_id()
+            changed = True
         if type(call.get("index")) is not int or call["index"] != number:
             call["index"] = number
             changed = True
@@ -126,8 +138,18 @@ class _Numbers:
             self._said[number] = self._said[number][0], more[-1]
 
 
-def _text(arguments: object) -> str:
+def _new_id() -> str:
+    """An id for a call without one; Mistral's models take none but of nine letters and digits."""
+    return secrets.token_hex(5)[:9]
+
+
+def _with_text(function: dict[str, object], missing: str) -> bool:
+    """Make a function's arguments a text, `missing` where there are none; whether they were not."""
+    arguments = function.get("arguments")
+    if isinstance(arguments, str) and (arguments or not missing):
+        return False
     try:
-        return orjson.dumps(arguments).decode()
+        function["arguments"] = orjson.dumps(arguments).decode() if arguments else missing
     except orjson.JSONEncodeError as error:
         raise ValueError("it is nested too deeply") from error
+    return True

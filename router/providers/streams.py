@@ -9,7 +9,7 @@ import re
 
 import orjson
 
-from router.answers.calls import with_texts
+from router.answers.calls import mend_whole
 from router.answers.numbers import parsed
 from router.providers.base import Failure
 from router.providers.failures import bad_answer
@@ -85,7 +85,7 @@ class JsonDecoder:
             self.failure = bad_answer(200, "it is not a JSON object")
             return b""
         try:
-            if b'"tool_calls"' in body and with_texts(answer):
+            if b'"tool_calls"' in body and mend_whole(answer):
                 body = orjson.dumps(answer)
             written = renamed_json(body, self._model)
         except (orjson.JSONEncodeError, ValueError):

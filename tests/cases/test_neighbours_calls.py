@@ -76,6 +76,48 @@ async def test_arguments_are_a_text(tmp_path: Path) -> None:
     assert made == {**call, "function": {"name": "f", "arguments": '{"x":"é"}'}}
 
 
+NONE: list[dict[str, object]] = [{}, {"id": None, "type": None}, {"id": "", "type": ""}]
+
+
+@pytest.mark.parametrize("streamed", [True, False])
+@pytest.mark.parametrize("without", NONE)
+async def test_each_call_can_be_answered(
+    tmp_path: Path, without: dict[str, object], streamed: bool
+) -> None:
+    """Without an id its result can't be told from others', and clients end. Nor can arguments that
+    are nothing be read. See strands-agents/harness-sdk#1259, run-llama/llama_index#19789."""
+    named: list[Any] = [{"name": name, "arguments": None} for name in "fg"]
+    calls = [{**without, "function": dict(one)} for one in named]
+    events = [event(tool_calls=[{"index": at, **one}]) for at, one in enumerate(calls)]
+    body = promise("tool_calls", message={"role": "assistant", "tool_calls": calls})
+    reply = stream(*events, DONE) if streamed else Reply(200, JSON, [body])
+    async with built(tmp_path, lambda h, n: reply, LIGHT) as world:
+        done = await world.ask("eu", stream=streamed)
+    if streamed:
+        made = put_together(done.written)
+    else:
+        message = json.loads(done.written)["choices"][0]["message"]
+        made = [(one["id"], *one["function"].values()) for one in message["tool_calls"]]
+        assert {one["type"] for one in message["tool_calls"]} == {"function"}
+    assert [one[1:] for one in made] == [(name, "" if streamed else "{}") for name in "fg"]
+    assert len({one[0] for one in made} - {""}) == 2
+
+
+async def test_what_a_call_was_told_is_not_taken_back(tmp_path: Path) -> None:
+    """Clients that take each member for news lose its name: anomalyco/opencode#43328, #37841."""
+    first = event(tool_calls=[{"index": 0, "id": "a", "type": "function",
+                               "function": {"name": "f", "arguments": "{"}}])  # fmt: skip
+    more = [event(tool_calls=[{"index": 0, "id": none, "type": none,
+                               "function": {"name": none, "arguments": said}}])
+            for none, said in ((None, '"x":'), ("", "1}"))]  # fmt: skip
+    async with built(tmp_path, lambda h, n: stream(first, *more, DONE), LIGHT) as world:
+        done = await world.ask("eu", stream=True)
+    assert put_together(done.written) == [("a", "f", '{"x":1}')]
+    assert b'"type":null' not in done.written.replace(b" ", b"")
+    assert (done.written.count(b'"id":"a"') + done.written.count(b'"id": "a"')) == 1
+    assert done.written.count(b'"name"') == 1
+
+
 @pytest.mark.parametrize("streamed", [True, False])
 async def test_arguments_too_deep_to_be_written_are_no_answer(
     tmp_path: Path, streamed: bool

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from router.answers.calls import StreamedCalls, with_texts
+from router.answers.calls import StreamedCalls, mend_whole
 
 Piece = dict[str, Any]
 
@@ -118,7 +118,7 @@ def test_what_holds_no_call_stays(choices: Any) -> None:
     document = {"choices": choices}
     before = copy.deepcopy(document)
     assert not StreamedCalls().mend(document)
-    assert not with_texts(document)
+    assert not mend_whole(document)
     assert document == before
 
 
@@ -139,10 +139,10 @@ def test_arguments_are_texts() -> None:
     """llama.cpp wrote them as objects for a while: ggml-org/llama.cpp#20202."""
     call: Any = {"index": 0, "id": "a", "function": {"name": "f", "arguments": {"a": "é"}}}
     whole: Any = {"choices": [{"message": {"tool_calls": [copy.deepcopy(call)]}}]}
-    assert with_texts(whole)
+    assert mend_whole(whole)
     (told,) = whole["choices"][0]["message"]["tool_calls"]
     assert told["function"]["arguments"] == '{"a":"é"}'
-    assert not with_texts(whole)
+    assert not mend_whole(whole)
     document: Any = {"choices": [{"index": 0, "delta": {"tool_calls": [call]}}]}
     assert StreamedCalls().mend(document)
     assert call["function"]["arguments"] == '{"a":"é"}'
