@@ -21,12 +21,13 @@ To accept a bundle:
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import chain
 from typing import Final
 
 import orjson
 
 from router.audit.errors import AuditError, NoteInvalid
-from router.audit.layout import LogFolder
+from router.audit.layout import LogFolder, segment_lines
 from router.audit.lines import (
     EntryLine,
     InternLine,
@@ -59,39 +60,59 @@ class ProvedLine:
 
 @dataclass(frozen=True, slots=True)
 class Bundle:
-    """Lines of one log, all proved against one checkpoint."""
+    """Lines of one log, all proved against one checkpoint. One that is made of a log is written
+    as its lines are read, once: a tenant's may be larger than memory."""
 
     checkpoint: Checkpoint
-    lines: Sequence[ProvedLine]
+    lines: Iterable[ProvedLine]
 
     def to_json(self) -> bytes:
         """The bundle as a file."""
-        lines = [
-            {"index": one.index, "line": one.line.decode(), "path": [h.hex() for h in one.path]}
-            for one in self.lines
-        ]
+        return b"".join(self.pieces())
+
+    def pieces(self) -> Iterator[bytes]:
+        """The file piece by piece, of which the first and the last hold no line."""
         head = self.checkpoint
-        return orjson.dumps(
-            {"format": FORMAT, "log": head.origin, "checkpoint": head.text, "lines": lines},
-            option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE,
-        )
+        around = {"format": FORMAT, "log": head.origin, "checkpoint": head.text, "lines": []}
+        before, after = _indented(around).rsplit(b"]", 1)
+        yield before
+        for number, one in enumerate(self.lines):
+            steps = [step.hex() for step in one.path]
+            item = _indented({"index": one.index, "line": one.line.decode(), "path": steps})
+            yield (b",\n" if number else b"\n") + b"    " + item.replace(b"\n", b"\n    ")
+        yield b"\n  ]" + after + b"\n"
+
+
+def _indented(value: object) -> bytes:
+    return orjson.dumps(value, option=orjson.OPT_INDENT_2)
 
 
 def prove(folder: LogFolder, chosen: Callable[[Shown], bool], head: Checkpoint) -> Bundle:
     """A bundle of every chosen entry below `head`. Raises NotInLog when there is none."""
-    reader = LogReader(folder)
-    indices = [shown.place.index for shown in reader.entries() if chosen(shown)]
-    covered = [index for index in indices if index < head.size]
-    if not covered:
-        detail = "it is not below the checkpoint yet" if indices else "the log has no such entry"
+    found = _proved(folder, chosen, head)
+    first = next(found, None)
+    if first is None:
+        there = any(chosen(shown) for shown in LogReader(folder).entries())
+        detail = "it is not below the checkpoint yet" if there else "the log has no such entry"
         raise NotInLog(f"nothing to prove in `{folder.path.name}`: {detail}")
-    chosen_lines = reader.lines(frozenset(covered))
-    named = {at for raw in chosen_lines.values() for at in _named(raw)}
-    lines = {**chosen_lines, **reader.lines(named)}
-    proved = [
-        ProvedLine(at, lines[at], reader.inclusion(at, head.size).path) for at in sorted(lines)
-    ]
-    return Bundle(head, proved)
+    return Bundle(head, chain([first], found))
+
+
+def _proved(
+    folder: LogFolder, chosen: Callable[[Shown], bool], head: Checkpoint
+) -> Iterator[ProvedLine]:
+    """Segment by segment: what an entry names is in its own."""
+    reader = LogReader(folder)
+    for segment in folder.segments():
+        places = (shown.place.index for shown in reader.of(segment) if chosen(shown))
+        covered = [index for index in places if index < head.size]
+        if not covered:
+            continue
+        lines = list(segment_lines(segment))
+        named = {at for index in covered for at in _named(lines[index - segment.first])}
+        wanted = sorted(named.union(covered))
+        for index, path in zip(wanted, reader.inclusions(wanted, head.size), strict=True):
+            yield ProvedLine(index, lines[index - segment.first], path)
 
 
 def _named(raw: bytes) -> Iterator[int]:

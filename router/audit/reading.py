@@ -2,13 +2,22 @@
 
 import re
 from bisect import bisect_right
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Final
 
 from router.audit.errors import AuditError
 from router.audit.layout import Folder, LogFolder, Segment, segment_lines
-from router.audit.lines import EntryLine, InternLine, Interns, LineInvalid, Value, parse_line
+from router.audit.lines import (
+    EntryLine,
+    InternLine,
+    Interns,
+    LineInvalid,
+    Value,
+    parse_line,
+    references,
+)
 from router.audit.tree import HASH_BYTES, LeafTree
 
 
@@ -93,12 +102,24 @@ class LogReader:
         return self._segment(segment)
 
     def entry(self, index: int) -> Shown:
-        """The entry at an index. Raises NotInLog for interned values and segment lines too."""
-        segment = self._holding(index)
-        for shown in self._segment(segment, upto=index):
-            if shown.place.index == index:
-                return shown
-        raise NotInLog(f"no entry has index {index} in `{self._folder.path.name}`")
+        """The entry at an index. Raises NotInLog for interned values and segment lines too.
+
+        Of its segment only this line and those it names are parsed: who asks is kept waiting, and
+        so is the router that they ask.
+        """
+        segment, name = self._holding(index), self._folder.path.name
+        raws = list(islice(segment_lines(segment), index - segment.first + 1))
+        number = index - segment.first + 1
+        line = parse_line(raws[-1]) if len(raws) == number else None
+        if not isinstance(line, EntryLine):
+            raise NotInLog(f"no entry has index {index} in `{name}`")
+        interns, before = Interns(), range(segment.first, index)
+        for at in set(references(dict(line.body))).intersection(before):
+            value = parse_line(raws[at - segment.first])
+            if isinstance(value, InternLine):
+                interns.values[value.index] = value.value
+        body = interns.resolve(line.body)
+        return Shown(Place(name, segment.name, number, index), line.kind, line.id, line.time, body)
 
     def line(self, index: int) -> bytes:
         """The exact bytes of a line."""
@@ -108,21 +129,16 @@ class LogReader:
                 return raw
         raise NotInLog(f"`{self._folder.path.name}` has no line {index}")
 
-    def lines(self, wanted: Collection[int]) -> dict[int, bytes]:
-        """The exact bytes of several lines, each segment read once."""
-        return {
-            at: raw
-            for segment in self._folder.segments()
-            for at, raw in enumerate(segment_lines(segment), segment.first)
-            if at in wanted
-        }
-
     def inclusion(self, index: int, size: int) -> Inclusion:
         """Proof for a line in the tree of `size` leaves. Raises NotInLog beyond what is stored."""
         tree = self.tree(size)
         if not 0 <= index < size:
             raise NotInLog(f"no line {index} in a tree of {size}")
         return Inclusion(index, size, tree.leaf(index), tree.inclusion(index, size))
+
+    def inclusions(self, wanted: Sequence[int], size: int) -> Iterator[tuple[bytes, ...]]:
+        """Audit paths of lines below `size`, in ascending order. Raises NotInLog as above."""
+        return self.tree(size).inclusions(wanted, size)
 
     def tree(self, size: int) -> LeafTree:
         """The stored leaf hashes as a tree of at least `size` leaves."""
@@ -143,22 +159,18 @@ class LogReader:
             raise NotInLog(f"line {index} of `{name}` was released: restore it from its seal")
         return segments[at]
 
-    def _segment(self, segment: Segment, upto: int | None = None) -> Iterator[Shown]:
+    def _segment(self, segment: Segment) -> Iterator[Shown]:
         interns = Interns()
         for number, raw in enumerate(segment_lines(segment), 1):
-            index = segment.first + number - 1
-            place = Place(self._folder.path.name, segment.name, number, index)
+            place = Place(self._folder.path.name, segment.name, number, segment.first + number - 1)
             line = parse_line(raw)
             if isinstance(line, InternLine):
                 interns.values[line.index] = line.value
             elif isinstance(line, EntryLine):
-                if upto is None or index == upto:
-                    body = interns.resolve(line.body)
-                    yield Shown(place, line.kind, line.id, line.time, body)
+                body = interns.resolve(line.body)
+                yield Shown(place, line.kind, line.id, line.time, body)
             elif number > 1:
                 raise LineInvalid(f"{place}: a segment line inside a segment")
-            if index == upto:
-                return
 
     def _leaves(self, start: int, end: int) -> bytes:
         parts: list[bytes] = []

@@ -7,6 +7,7 @@ empty tree SHA-256("")
 Proof verification follows RFC 9162, sections 2.1.3.2 and 2.1.4.2. All hashes are 32 raw bytes.
 """
 
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from hashlib import sha256
 
@@ -99,9 +100,14 @@ class LeafTree:
 
     def inclusion(self, index: int, size: int) -> tuple[bytes, ...]:
         """Audit path of a leaf in the tree of the first `size` leaves, leaf side first."""
-        if not 0 <= index < self._bounded(size):
-            raise ValueError(f"no leaf {index} in a tree of {size}")
-        return tuple(self._path(index, 0, size))
+        return next(self.inclusions([index], size))
+
+    def inclusions(self, wanted: Sequence[int], size: int) -> Iterator[tuple[bytes, ...]]:
+        """Audit paths of several leaves, `wanted` in ascending order. Their common way down is gone
+        once, so that of the many leaves of a tenant each costs a few hashes."""
+        if wanted and not 0 <= wanted[0] <= wanted[-1] < self._bounded(size):
+            raise ValueError(f"no leaf {wanted[0]} to {wanted[-1]} in a tree of {size}")
+        return self._paths(wanted, 0, size, ())
 
     def consistency(self, old: int, new: int) -> tuple[bytes, ...]:
         """Proof that the tree of `old` leaves is a prefix of the tree of `new` leaves."""
@@ -136,16 +142,26 @@ class LeafTree:
             frontier.append(leaves[at : at + HASH_BYTES])
         return frontier.root()
 
-    def _path(self, index: int, start: int, end: int) -> Iterator[bytes]:
+    def _paths(
+        self, wanted: Sequence[int], start: int, end: int, above: tuple[bytes, ...]
+    ) -> Iterator[tuple[bytes, ...]]:
+        """Paths of the `wanted` leaves in [start, end), whose range's own path is `above`."""
+        if not wanted:
+            return
         if end - start == 1:
+            yield above
+            return
+        if end - start <= _CACHED_FROM < self.size:
+            below = LeafTree.of(self._read(start, end))  # read once, for all that is below
+            inside = [index - start for index in wanted]
+            yield from ((*path, *above) for path in below.inclusions(inside, end - start))
             return
         middle = start + _split(end - start)
-        if index < middle:
-            yield from self._path(index, start, middle)
-            yield self._range(middle, end)
-        else:
-            yield from self._path(index, middle, end)
-            yield self._range(start, middle)
+        cut = bisect_left(wanted, middle)
+        right = (self._range(middle, end), *above) if cut else above
+        yield from self._paths(wanted[:cut], start, middle, right)
+        left = (self._range(start, middle), *above) if cut < len(wanted) else above
+        yield from self._paths(wanted[cut:], middle, end, left)
 
     def _subproof(self, old: int, start: int, end: int, *, whole: bool) -> Iterator[bytes]:
         if start + old == end:

@@ -79,8 +79,8 @@ def _bundle(source: Path, target: Path, tenant: str, log: str | None) -> str:
 
     made = run_export(source, tenant, log)
     with _whole(target) as file:
-        file.write(made.to_json())
-    return f"{len(made.lines)} lines of {made.checkpoint.origin}, proved,"
+        pieces = sum(1 for piece in made.pieces() if file.write(piece))
+    return f"{pieces - 2} lines of {made.checkpoint.origin}, proved,"
 
 
 def _events(source: Path, target: Path, shape: str, tenant: str | None) -> int:

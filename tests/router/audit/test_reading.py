@@ -2,8 +2,9 @@ from pathlib import Path
 
 import pytest
 
+from router.audit import reading
 from router.audit.layout import Folder
-from router.audit.lines import LineInvalid
+from router.audit.lines import Line, LineInvalid, parse_line
 from router.audit.note import parse_checkpoint
 from router.audit.reading import LogReader, NotInLog
 from router.audit.tree import leaf_hash, verify_consistency, verify_inclusion
@@ -34,8 +35,26 @@ def test_entries_come_in_order_with_values_in_place(reader: LogReader) -> None:
     decisions = [one for one in shown if one.kind == "decision"]
     assert len(decisions) == 20
     assert {one.body["tenant"] for one in decisions} == {"a", "b"}
-    assert reader.entry(decisions[7].place.index) == decisions[7]
+    assert [reader.entry(one.place.index) for one in shown] == shown
     assert str(decisions[0].place).startswith("eu-1/segments/00000000000000000000.jsonl:")
+
+
+def test_one_entry_costs_no_parsing_of_those_before_it(
+    reader: LogReader, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parsed = list[bytes]()
+
+    def counting(raw: bytes) -> Line:
+        parsed.append(raw)
+        return parse_line(raw)
+
+    shown = list(reader.entries())
+    monkeypatch.setattr(reading, "parse_line", counting)
+    for one in shown:
+        parsed.clear()
+        assert reader.entry(one.place.index) == one
+        assert len(parsed) <= 3  # it, and the two values that a decision names here
+    assert max(one.place.line for one in shown) > 3
 
 
 @pytest.mark.parametrize("index", [-1, 0, 10_000])

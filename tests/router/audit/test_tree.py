@@ -93,6 +93,24 @@ def test_every_leaf_is_proved_and_no_other(size: int, data: st.DataObject) -> No
     assert not path or not verify_inclusion(leaves[index], index, size, path[:-1], root)
 
 
+@pytest.mark.parametrize("size", [1, 256, 257, 3000])
+@pytest.mark.parametrize("step", [1, 7, 2999])
+def test_paths_of_many_leaves_are_those_of_each_and_read_no_leaf_for_each_of_them(
+    size: int, step: int
+) -> None:
+    leaves = b"".join(some_leaves(size))
+    read = list[int]()
+
+    def counting(start: int, end: int) -> bytes:
+        read.append(end - start)
+        return leaves[32 * start : 32 * end]
+
+    wanted = range(0, size, step)
+    paths = list(LeafTree(size, counting).inclusions(wanted, size))
+    assert sum(read) <= 4 * size + 9 * 256  # a small tree is read at each of its levels
+    assert paths == [tree_of(some_leaves(size)).inclusion(index, size) for index in wanted]
+
+
 @given(sizes, st.data())
 def test_every_prefix_is_proved_and_no_fork(size: int, data: st.DataObject) -> None:
     old = data.draw(st.integers(0, size))

@@ -1,6 +1,7 @@
 """JSON on request, else a table."""
 
 import json
+from collections.abc import Iterator
 
 import pytest
 
@@ -21,6 +22,22 @@ def test_a_table_folds_long_words_and_loses_none(capsys: pytest.CaptureFixture[s
     assert out.count("x") == 300
     assert max(map(len, out.splitlines())) <= 120
     assert "title" in out
+
+
+def test_a_long_table_is_printed_as_it_is_made(capsys: pytest.CaptureFixture[str]) -> None:
+    printed = list[str]()
+
+    def rows() -> Iterator[tuple[str]]:
+        for number in range(2500):
+            if number == 2400:
+                printed.append(capsys.readouterr().out)
+            yield (f"row {number}",)
+
+    print_table("title", ("a",), rows())
+    shown = "".join([*printed, capsys.readouterr().out])
+    assert "row 1999 " in printed[0]
+    assert [shown.count(f"row {number} ") for number in range(2500)] == [1] * 2500
+    assert shown.count("title") == 1
 
 
 def test_brackets_are_text_not_markup(capsys: pytest.CaptureFixture[str]) -> None:
