@@ -60,7 +60,7 @@ def read_chat(document: Object) -> Reading:
     choices = document.get("choices")
     if not choices and (complaint := _complaint(document)) is not None:
         return Reading(error=StreamError.read(complaint, document))
-    content, finish = False, 0
+    content, finish, usage = False, 0, _usage(document)
     for choice in choices if isinstance(choices, list) else ():
         if not isinstance(choice, dict):
             continue
@@ -72,8 +72,9 @@ def read_chat(document: Object) -> Reading:
                 error = StreamError(500, broken, "the engine gave this answer up")
                 return Reading(error=error)
             finish |= _bit(choice)
+            usage = usage or _usage(choice)  # as Moonshot tells it
         content = content or _chat_content(choice)
-    return Reading(content, finish, usage=_usage(document))
+    return Reading(content, finish, usage=usage)
 
 
 def _promises_calls(document: Object) -> bool:
@@ -340,7 +341,7 @@ class SseDecoder:
             spliced = self._model.splice(raw, document)
             raw = _rewritten(event, self._model, document) if spliced is None else spliced
         reading = self._read(event, document)
-        if self._drops and reading.usage and document.get("choices") == []:
+        if self._drops and reading.usage and not document.get("choices"):
             return Frame(b"", usage=reading.usage)
         if reading == _CONTENT:
             self._mould.learn(event.raw, raw)

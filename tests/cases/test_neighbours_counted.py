@@ -179,11 +179,17 @@ async def test_who_leaves_is_charged_for_what_came(tmp_path: Path) -> None:
         '{"input_tokens":7,"output_tokens":9}',
     ],
 )
-@pytest.mark.parametrize("where", ["apart", "with the end", "in each"])
+@pytest.mark.parametrize("where", ["apart", "with the end", "in each", "in the last choice"])
 async def test_usage_counts_once_wherever_it_stands(tmp_path: Path, usage: str, where: str) -> None:
+    """Also where Moonshot tells it, see earendil-works/pi#2017."""
     each = [one.replace(b'"choices"', b'"usage":%b,"choices"' % usage.encode()) for one in WORDS]
     end = FINISH.replace(b'"choices"', b'"usage":%b,"choices"' % usage.encode())
-    pieces = {"apart": [*WORDS, FINISH, told(usage)], "with the end": [*WORDS, end]}
+    inside = FINISH.replace(b'"delta"', b'"usage":%b,"delta"' % usage.encode())
+    pieces = {
+        "apart": [*WORDS, FINISH, told(usage)],
+        "with the end": [*WORDS, end],
+        "in the last choice": [*WORDS, inside],
+    }
     sent = pieces.get(where, [*each, end])
     async with scripted(tmp_path, lambda h, n: stream(*sent, DONE)) as world:
         await world.ask("eu", stream=True)
@@ -243,10 +249,13 @@ async def test_an_answer_of_nothing_has_no_tokens(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("options", [None, {}, {"include_usage": False}, {"include_usage": None}])
+@pytest.mark.parametrize("choices", [b'"choices":[],', b'"choices":null,', b""])
 async def test_usage_is_asked_for_and_kept_from_who_did_not_ask(
-    tmp_path: Path, options: object
+    tmp_path: Path, options: object, choices: bytes
 ) -> None:
-    sent = [*WORDS[:2], FINISH, told('{"prompt_tokens":7,"completion_tokens":9}'), DONE]
+    """Many clients look for a choice in each event."""
+    last = told('{"prompt_tokens":7,"completion_tokens":9}').replace(b'"choices":[],', choices)
+    sent = [*WORDS[:2], FINISH, last, DONE]
     async with scripted(tmp_path, lambda h, n: stream(*sent)) as world:
         done = await world.ask("eu", stream=True, stream_options=options)
         asked = json.loads(world.transport.sent[0].body)
