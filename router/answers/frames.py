@@ -43,7 +43,7 @@ _SAID = re.compile(
 )
 _BUSY = re.compile(
     r"(?:[\w'.-]+[ :,]+){0,4}(?:rate.?limit|too many requests|overloaded|at capacity|busy|"
-    r"please wait)",
+    r"please wait|queue (?:is )?full)",
     re.IGNORECASE,
 )
 

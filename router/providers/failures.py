@@ -39,6 +39,7 @@ _UNIX = ((1e11, 1000.0), (1e8, 1.0))
 """A number that great is no wait: from when on it is a time, and its units a second."""
 
 _READ_AT_MOST = 64 << 10
+_WORDS = 2000
 # Digits of sixteen, as UUIDs and vendors' ids are: an id goes into the log, and text must not.
 _CALL_ID = re.compile(r"(?:req_|resp_|chatcmpl-|cmpl-)?[0-9a-fA-F][0-9a-fA-F-]{7,63}")
 
@@ -105,12 +106,15 @@ _TOO_MANY = frozenset({"rate_limit_exceeded", "tokens"})
 # A 503 of a server that is well and full, as engines and routers before them say it.
 _FULL = re.compile(
     r"overloaded|queue is full|\bbusy\b|at capacity|pending requests|too many (?:requests|connect)|"
-    r"rate limit|please wait",
+    r"rate limit|please wait|backpressure|reset reason: overflow",
     re.IGNORECASE,
 )
 # Statuses that some give to a limit too, which its name or a number beside it then tells.
 _VAGUE = frozenset({400, 403, 500, 502})
 _LIMITS = frozenset({429, 529})
+# Where a parameter's path begins, and pydantic's path of one wherever an error holds it.
+_ROOT = re.compile(r"(\w+)")
+_LOC = re.compile(r"\bloc\W+body\W+(\w+)")
 _REFUSAL = frozenset(
     {
         "content_filter", "content_policy_violation", "ResponsibleAIPolicyViolation",
@@ -245,11 +249,20 @@ def too_long(message: str) -> str | None:
 
 def openai_failure(status: int, headers: Headers, body: bytes, now: float) -> Failure:
     """The failure in an OpenAI-compatible server's answer of any status."""
-    answer = parsed(body)
-    error = answer.get("error")
-    error = error if isinstance(error, Mapping) else answer
+    error = _error_in(body)
     wait = retry_after(headers, now)
     return openai_error(status, error, retry_in(error, RETRY_CEILING) if wait is None else wait)
+
+
+def _error_in(body: bytes) -> Mapping[str, object]:
+    """The error object of a body; where there is none, one of its words."""
+    answer = parsed(body)
+    error = answer.get("error")
+    if isinstance(error, str):
+        return {"message": error, **answer}
+    if not answer:  # of what stands before an engine, or of a framework around it
+        return {"message": body[:_WORDS].decode("utf-8", "replace")}
+    return error if isinstance(error, Mapping) else answer
 
 
 def openai_error(status: int, error: Mapping[str, object], wait: float | None) -> Failure:
@@ -261,10 +274,9 @@ def openai_error(status: int, error: Mapping[str, object], wait: float | None) -
     if status in _VAGUE and code not in _UNPAID and StreamError.read(error).status in _LIMITS:
         kind = Kind.LOAD
     message = meaning(kind)
-    parameter = error.get("param")
-    named = parameter if isinstance(parameter, str) and parameter in OPENAI_PARAMETERS else None
+    named = _named(error)
     if kind is Kind.CLIENT:
-        longer = too_long(said or text_in(error, "error"))
+        longer = too_long(said)
         if longer is not None or code in _TOO_LONG:
             kind, message = Kind.CONTEXT_LENGTH, longer or meaning(Kind.CONTEXT_LENGTH)
             window = _window(said, error.get("n_ctx"))
@@ -296,6 +308,19 @@ def _kind(status: int, code: str, said: str, parameter: object) -> Kind:
     if code in _GONE or (parameter == "model" and _ABSENT.search(said)):
         return Kind.MISSING
     return Kind.LOAD if status == 413 and code in _TOO_MANY else kind
+
+
+def _named(error: Mapping[str, object]) -> str | None:
+    """The parameter that an error is about, out of those known."""
+    told = error.get("param")
+    if isinstance(told, str):
+        found = _ROOT.match(told)
+    else:
+        try:
+            found = _LOC.search(orjson.dumps(error).decode())
+        except orjson.JSONEncodeError:  # nested too deeply to be one of pydantic's
+            found = None
+    return found[1] if found is not None and found[1] in OPENAI_PARAMETERS else None
 
 
 def _window(said: str, told: object) -> int | None:

@@ -105,6 +105,61 @@ async def test_a_limit_is_load_under_whatever_status(tmp_path: Path, name: str) 
     assert [one["result"] for one in attempts] == ["load", "ok"]
 
 
+PLAIN = ((b"content-type", b"text/plain"),)
+FULL: Mapping[str, Reply] = {
+    "Ollama": Reply(503, JSON, [b'{"error":"server busy. maximum pending requests exceeded"}']),
+    "Ray Serve": Reply(503, PLAIN, [b"Request dropped due to backpressure (max_queued=1)"]),
+    "Envoy": Reply(503, PLAIN, [b"upstream connect error. reset reason: overflow"]),
+    "a page": Reply(503, ((b"content-type", b"text/html"),), [b"<p>The server is busy</p>"]),
+    "KServe": Reply(500, JSON, [b'{"error":"queue full"}']),
+}
+
+
+@pytest.mark.parametrize("name", FULL)
+async def test_a_full_queue_is_no_illness_however_it_is_worded(tmp_path: Path, name: str) -> None:
+    """Three in a row took the endpoint from everybody, as it was busiest: sgl-project/sglang#39464,
+    kserve/kserve#4247."""
+    full = FULL[name]
+
+    def script(host: str, number: int) -> Reply:
+        return Reply(full.status, full.headers, full._chunks) if host == "fra1" else answer()
+
+    async with built(tmp_path, script, LIGHT) as world:
+        for _ in range(4):
+            assert (await world.ask("eu")).sent["x-domicile-endpoint"] == "par"
+        assert world.router.live.health.marked(world.router.live.loop_time()) == ()
+    attempts = outcomes(tmp_path)[0]["attempts"]
+    assert isinstance(attempts, list)
+    assert [one["result"] for one in attempts] == ["load", "ok"]
+
+
+EXTRA = [{"type": "extra_forbidden", "loc": ["body", "top_k"], "msg": "PROMPT"}]
+BLAMED: Mapping[str, tuple[int, object, str | None]] = {
+    "OpenAI": (400, {"error": {"message": "no", "param": "messages.[1].role"}}, "messages"),
+    "a path": (400, {"error": {"message": "no", "param": "tools[0].function.x"}}, "tools"),
+    "FastAPI": (422, {"detail": EXTRA}, "top_k"),
+    "Mistral": (422, {"object": "error", "message": {"detail": EXTRA}}, "top_k"),
+    "vLLM": (400, {"message": "[{'loc': ('body', 'top_p'), 'msg': 'PROMPT'}]"}, "top_p"),
+    "nobody's": (400, {"error": {"message": "no", "param": "PROMPT.x"}}, None),
+    "nothing known": (422, {"detail": [{"loc": ["body", "PROMPT"]}]}, None),
+    "a depth": (400, {"detail": json.loads("[" * 300 + "]" * 300)}, None),
+}
+
+
+@pytest.mark.parametrize("name", BLAMED)
+async def test_a_refusal_names_the_parameter(tmp_path: Path, name: str) -> None:
+    """However it is told: nobody can mend what isn't named. See vllm-project/aibrix#2578."""
+    status, body, param = BLAMED[name]
+    reply = Reply(status, JSON, [json.dumps(body).encode()])
+    async with built(tmp_path, lambda h, n: reply, LIGHT) as world:
+        done = await world.ask("eu")
+        assert (done.status, len(world.transport.sent)) == (status, 1)
+    error = json.loads(done.written)["error"]
+    assert error["param"] == param
+    assert (f"`{param}`" in error["message"]) is (param is not None)
+    assert b"PROMPT" not in done.written
+
+
 @pytest.mark.parametrize(
     "words", ["Upstream request failed", "Error from provider (X): Upstream request failed"]
 )
