@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from regions.footprints.base import footprint
 from regions.footprints.joining import joined
 from regions.model import Call, Endpoint, Footprint
-from router.decisions.field import BELOW, Field
+from router.decisions.field import BELOW, Field, ask_of
 from router.errors import RequestError
 from router.pipeline import Refused
 from router.snapshot import Snapshot
@@ -100,12 +100,23 @@ def none_left(filtered: Filtered) -> RequestError:
             if code in CALLS:
                 named = parameter(detail)
                 message = f"`{named}` can't be sent to any endpoint inside the boundary"
+                if why := _why(filtered, one.endpoint, detail):
+                    message = f"no endpoint inside the boundary takes this request: {why}"
                 return RequestError(code, message, param=named, reasons=reasons)
     if all(set(one.codes) == {BELOW} for one in inside):
         message = "the model's tier asked for has no endpoint inside the boundary"
         return RequestError("tier_outside_boundary", message, reasons=reasons)
     message = "no endpoint inside the boundary offers what this request asks for"
     return RequestError("capability_not_available", message, reasons=reasons)
+
+
+def _why(filtered: Filtered, name: str, path: str) -> str:
+    """What an endpoint's provider says of a parameter, which tells what to change; empty where the
+    table of parameters refuses it."""
+    admitted = filtered.graded.decided.classified.admitted
+    endpoint = admitted.snapshot.policy.endpoints[name]
+    told = admitted.snapshot.provider(endpoint).refusal(ask_of(admitted), endpoint)
+    return told.message if told is not None and told.param == path else ""
 
 
 def parameter(path: str) -> str:

@@ -182,7 +182,7 @@ def _tool(at: str, tool: object) -> str:
     if not _TOOL_NAME.fullmatch(name) or name == JSON_TOOL:
         raise refused(
             f"{at}.function.name",
-            "must start with a letter and hold letters, digits, `_`, `-` only",
+            "must start with a letter and hold letters, digits, `_`, `-` only, 64 at most",
         )
     for key, value in function.items():
         if key not in ("name", "description", "parameters", "strict") and value is not None:

@@ -258,3 +258,26 @@ async def test_what_was_answered_may_be_sent_back(tmp_path: Path, model: str) ->
         assert again.status == 200
         sent = json.loads(world.transport.sent[-1].body)["messages"][1]
     assert (THOUGHT in sent["content"]) if model == "sonnet" else sent["thinking_blocks"]
+
+
+TOLD: dict[str, dict[str, object]] = {
+    "leave it out": {"n": 2},
+    "64 at most": {"tools": [{"type": "function", "function": {"name": "x" * 65}}]},
+    "urls are not fetched": {"messages": [{"role": "user", "content": [
+        {"type": "image_url", "image_url": {"url": "data:image/svg+xml;base64,PROMPT"}}]}]},
+    "after other messages": {"messages": [{"role": "user", "content": "PROMPT"},
+                                          {"role": "system", "content": "PROMPT"}]},
+}  # fmt: skip
+
+
+async def test_a_refusal_tells_what_would_be_taken(tmp_path: Path) -> None:
+    """It named the parameter, and its sender had to guess what was wrong with it."""
+    async with built(tmp_path, lambda host, number: answer()) as world:
+        for what, body in TOLD.items():
+            done = await world.ask("eu", model="sonnet", **body)  # type: ignore[arg-type]
+            error = json.loads(done.written)["error"]
+            assert (done.status, error["code"]) == (400, "parameter_not_allowed")
+            assert f"`{error['param']}`" in error["message"]
+            assert what in error["message"]
+            assert "PROMPT" not in error["message"]
+        assert world.transport.sent == []

@@ -34,6 +34,7 @@ async def test_a_place_parameter_is_refused_by_name(tmp_path: Path) -> None:
     async with scripted(tmp_path, good) as world:
         done = await world.ask(kv_transfer_params={"remote_host": "10.0.0.1"})
         assert (done.status, done.code) == (400, "parameter_changes_place")
+        assert b"`kv_transfer_params` would change where this request goes" in done.written
         assert world.transport.sent == []
 
 
