@@ -154,7 +154,7 @@ class StandingAudit:
 
     `tolerance`: mean loss per request that is accepted, in [0, 1). After an alarm a group stays
     with large for `hold` seconds and until LEAST and more further losses, of what grading would
-    have chosen, show that it is within the tolerance again, or an operator calls `accept`.
+    have chosen, show that it is within the tolerance again.
     `unfollowed`: times that a request belonged to a group beyond GROUPS.
     """
 
@@ -173,14 +173,6 @@ class StandingAudit:
         events = (self._count(name, shadow, now) for name in shadow.groups())
         return tuple(event for event in events if event is not None)
 
-    def drifted(self, tenant: str, reason: str, now: float) -> tuple[Event, ...]:
-        """A drift test fired for a tenant: its traffic returns to large until losses are known."""
-        name = f"tenant={tenant}"
-        group = self._group(name)
-        if group is None or group.alarmed_at is not None:
-            return ()
-        return (self._alarm(name, group, f"drift:{reason}", now),)
-
     @property
     def calm(self) -> bool:
         """True while no group is under alarm, so that every request may be answered by small."""
@@ -190,13 +182,6 @@ class StandingAudit:
         """False while any group of the request is under alarm."""
         groups = Shadow(tenant, kind, language, "small", 0.0, 0.0).groups()
         return not any(self._alarmed(name) for name in groups)
-
-    def accept(self, group: str) -> bool:
-        """An operator ends an alarm and the group starts anew; False if there was none."""
-        if not self._alarmed(group):
-            return False
-        self._end(group, self._groups[group])
-        return True
 
     def estimates(self) -> Iterable[tuple[str, Estimate]]:
         """Every group with its estimate since its start or its last change of state, or since it
@@ -227,7 +212,7 @@ class StandingAudit:
             return None
         worse = group.add(shadow, self._tolerance) >= self._limit
         if group.alarmed_at is None:
-            return self._alarm(name, group, "quality", now) if worse else None
+            return self._alarm(name, group, now) if worse else None
         better = group.better(shadow.loss, self._tolerance, self._limit)
         if worse:
             group.restart()
@@ -237,8 +222,8 @@ class StandingAudit:
         self._end(name, group)
         return Event(name, "recovered", "within the tolerance again", now, estimate)
 
-    def _alarm(self, name: str, group: _Group, reason: str, now: float) -> Event:
-        event = Event(name, "alarm", reason, now, group.estimate())
+    def _alarm(self, name: str, group: _Group, now: float) -> Event:
+        event = Event(name, "alarm", "quality", now, group.estimate())
         group.begin(now)
         self._alarms.add(name)
         return event

@@ -130,17 +130,6 @@ def test_the_way_back_is_as_sure_as_the_alarm(losses: list[int]) -> None:
         group.better(0.25 + loss / 16, 0.25, 1e6)
 
 
-def test_drift_of_the_traffic_also_returns_to_large() -> None:
-    audit = StandingAudit(tolerance=0.1)
-    (event,) = audit.drifted("t", "score", now=5.0)
-    assert (event.change, event.reason, event.at) == ("alarm", "drift:score", 5.0)
-    assert audit.drifted("t", "score", now=6.0) == ()
-    assert not audit.allows_small("t", "chat", "en")
-    assert audit.accept("tenant=t")
-    assert audit.allows_small("t", "chat", "en")
-    assert not audit.accept("tenant=t")
-
-
 def test_what_grading_sent_to_large_costs_no_quality() -> None:
     audit = StandingAudit(tolerance=0.0)
     rows = [Shadow("t", "c", "en", "large", 0.0, 1.0) for _ in range(2000)]
