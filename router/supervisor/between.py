@@ -20,8 +20,8 @@ TELLING: Final = 5.0
 """Seconds that whoever judged waits for the others; they count it whenever they come to it."""
 KNOWING: Final = 1.0
 """Seconds in which workers that serve say what they found to one that begins. Where outcomes are
-kept it has read their files, and what came since is not known to it; else it begins without a
-memory where none of them answers."""
+kept it has read their files, and what came since is not known to it. Where none of them answers it
+answers by the large tier until one does."""
 
 
 class Asking(Protocol):
@@ -66,8 +66,11 @@ async def hand_down(crew: Asking, slot: Slot) -> None:
     It serves already as others see it, so that what is judged meanwhile reaches both. Of all that
     are asked who serves longest is believed: another one that begins just now may know nothing yet
     itself. One that is stuck holds the new one's door up for `KNOWING` seconds, as all would.
+    Where none answers, one has to ask again: `slot.unheard`.
     """
-    others = sorted((one for one in crew.serving() if one is not slot), key=lambda one: one.since)
+    knowing = [one for one in crew.serving() if one is not slot and not one.unheard]
+    others = sorted(knowing, key=lambda one: one.since)
+    found = Audits(None if others else {})
     asking = [
         asyncio.ensure_future(crew.asked(one, AuditsAsked(), Audits, KNOWING)) for one in others
     ]
@@ -77,12 +80,13 @@ async def hand_down(crew: Asking, slot: Slot) -> None:
                 found = await one
             except (Gone, RequestError):
                 continue  # its end or silence is seen elsewhere; another one knows the same
-            await _told(crew, slot, found)
-            return
+            break
     finally:
         for one in asking:
             one.cancel()
         await asyncio.gather(*asking, return_exceptions=True)
+    slot.unheard = found.found is None
+    await _told(crew, slot, found)
 
 
 async def _told(crew: Asking, slot: Slot, message: object) -> None:

@@ -278,6 +278,8 @@ class Crew:
         elif pulse.active != self.files.active and not self._turn.locked():
             async with self._turn:
                 await self._give(slot)
+        if slot.unheard:
+            await hand_down(self, slot)
 
     # -- messages --------------------------------------------------------------------------
 

@@ -179,9 +179,9 @@ class AuditsAsked:
 
 @dataclass(frozen=True, slots=True)
 class Audits:
-    """Count on from here → `True`."""
+    """Count on from here → `True`. `None`: others know, and none of them has told yet."""
 
-    found: Mapping[tuple[str, float], StandingAudit]
+    found: Mapping[tuple[str, float], StandingAudit] | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,7 +37,8 @@ class Slot:
     """What the supervisor knows of one worker; `number` counts from 1.
 
     `bind` gives a socket of the public address, which listens if it is told so. `given` is the
-    digest of the snapshot in its orders, `None` before it has any.
+    digest of the snapshot in its orders, `None` before it has any. `unheard`: it serves, and others
+    that know what was judged before have not told it yet.
     """
 
     number: int
@@ -54,6 +55,7 @@ class Slot:
     failures: int = 0
     reason: str = ""
     given: str | None = None
+    unheard: bool = False
     read: Readout = field(default_factory=lambda: NOTHING)
 
     @property

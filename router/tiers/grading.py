@@ -36,6 +36,7 @@ WATCHED: Final = 1024
 MILLI: Final = 1000
 UNFOLLOWED: Final = f"times a judged request counted for no group: {GROUPS} are followed"
 UNWATCHED: Final = f"only the first {WATCHED} tenants, of each model, are watched for it"
+UNTOLD: Final = "answered by the large tier: no other worker has told of its alarms yet"
 RETURNED: Final = "answered by the large tier: quality bound broken"
 
 Audits = dict[tuple[str, float], StandingAudit]
@@ -72,6 +73,7 @@ class Graders:
     tell: Callable[[Entry], None]
     notes: dict[str, str] = field(default_factory=dict)
     audits: Audits = field(default_factory=dict)
+    untold: bool = False
     _kept: OrderedDict[object, _Kept] = field(default_factory=OrderedDict)
     _drifts: dict[tuple[str, str], DriftWatch] = field(default_factory=dict)
 
@@ -161,8 +163,14 @@ class Graders:
             if self.audit(model).resume(group, at):
                 self.notes[_note(name, group)] = RETURNED
 
-    def adopt(self, audits: Mapping[tuple[str, float], StandingAudit]) -> None:
-        """Know what another process of this router found: its audits in the place of one's own."""
+    def adopt(self, audits: Mapping[tuple[str, float], StandingAudit] | None) -> None:
+        """Know what another process of this router found: its audits in the place of one's own.
+        `None`: others know of alarms, and have not told yet."""
+        self.untold = audits is None
+        if audits is None:
+            self.notes["grading"] = UNTOLD
+            return
+        self.notes.pop("grading", None)
         for model, _, group, _ in self.alarms():
             self.notes.pop(_note(model, group), None)
         for key, audit in audits.items():
@@ -204,9 +212,9 @@ class Graders:
 
     def _allows(self, decided: Decided, model: Model, tenant: str) -> bool:
         audit, view = self.audit(model), decided.classified.view
-        if audit.calm:
-            return True
-        return view is not None and audit.allows_small(tenant, kind_of(view), script_of(view))
+        if self.untold or view is None:
+            return False
+        return audit.calm or audit.allows_small(tenant, kind_of(view), script_of(view))
 
     def _watch(self, model: str, tenant: str, series: str, value: float) -> None:
         key = (model, tenant)

@@ -240,8 +240,11 @@ class ShadowLane:
         if changed and self.store is not None:
             await self._write(self.store, None, True)
 
-    async def adopt(self, audits: Mapping[tuple[str, float], StandingAudit]) -> None:
-        """Know what another process of this router found, and write down who is under alarm."""
+    async def adopt(self, audits: Mapping[tuple[str, float], StandingAudit] | None) -> None:
+        """Know what another process of this router found, and write down who is under alarm.
+
+        Until one has told (`None`) all is answered by large.
+        """
         before = tuple(self.graders.alarms())
         self.graders.adopt(audits)
         if self.store is not None and tuple(self.graders.alarms()) != before:

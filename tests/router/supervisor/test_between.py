@@ -39,11 +39,32 @@ async def test_a_worker_that_begins_is_told_what_the_others_found(tmp_path: Path
     world = World.of(tmp_path, count=3)
     await world.begin()
     found = Audits({("two", 0.05): StandingAudit(0.05)})
-    del world.said[1].broken[AuditsAsked]
+    world.said[0].broken[AuditsAsked] = Gone("silent")
     world.said[1].answers[AuditsAsked] = found
     await world.crew._answer(world.crew.slots[2], Began())
     assert [one for one in world.said[2].heard if not isinstance(one, Beat)] == [found]
     assert world.crew.slots[2].state == "serving"
+
+
+async def test_a_worker_that_nobody_has_told_yet_knows_that(tmp_path: Path) -> None:
+    """It answered by small what the silent ones had returned to large. Another one that nobody has
+    told can't say so either; where all who knew are gone there is nothing left to be told."""
+    world = World.of(tmp_path, count=3)
+    await world.begin()
+    first, second, third = world.crew.slots
+    world.said[0].broken[AuditsAsked] = Gone("silent")
+    second.unheard = True
+    await world.crew._answer(third, Began())
+    await world.crew._beat(third)
+    asked_for = [third.unheard]
+    del world.said[0].broken[AuditsAsked]
+    await world.crew._beat(third)
+    asked_for.append(third.unheard)
+    first.state, third.unheard = "down", True
+    await world.crew._beat(third)
+    assert [*asked_for, third.unheard] == [True, False, False]
+    told = [one.found for one in world.said[2].heard if isinstance(one, Audits)]
+    assert told == [None, None, {}, {}]
 
 
 async def test_who_serves_longest_is_asked_what_was_found(tmp_path: Path) -> None:
@@ -53,7 +74,6 @@ async def test_who_serves_longest_is_asked_what_was_found(tmp_path: Path) -> Non
     first, second, third = world.crew.slots
     found = Audits({("two", 0.05): StandingAudit(0.05)})
     for said, answer in zip(world.said, (Audits({}), found), strict=False):
-        said.broken.pop(AuditsAsked, None)
         said.answers[AuditsAsked] = answer
     first.since = second.since + 1
     await world.crew._answer(third, Began())
@@ -82,7 +102,6 @@ async def test_stuck_workers_hold_a_new_ones_door_up_for_one_bound(
 
     for number in (0, 1):
         monkeypatch.setattr(world.said[number], "ask", stuck(number))
-    del world.said[2].broken[AuditsAsked]
     world.said[2].answers[AuditsAsked] = found
     await world.crew._answer(world.crew.slots[3], Began())
     assert most == 2

@@ -26,6 +26,7 @@ from router.supervisor import crew as crew_module
 from router.supervisor.channel import Channel, Gone
 from router.supervisor.crew import HOPELESS, LAST, SILENT, WAITED, Crew
 from router.supervisor.orders import (
+    Audits,
     AuditsAsked,
     Beat,
     Began,
@@ -54,8 +55,8 @@ def reloaded(base: Snapshot) -> Snapshot:
 class Said:
     """A worker's side of the channel, scripted."""
 
-    broken: dict[type, Exception] = field(default_factory=lambda: {AuditsAsked: Gone("not now")})
-    answers: dict[type, object] = field(default_factory=dict)
+    broken: dict[type, Exception] = field(default_factory=dict)
+    answers: dict[type, object] = field(default_factory=lambda: {AuditsAsked: Audits({})})
     heard: list[object] = field(default_factory=list)
     active: str = "a"
     digest: str = ""
@@ -225,7 +226,7 @@ async def test_one_that_begins_during_a_reload_serves_nothing_before_it_has_the_
     assert (second.state, beginning.done()) != ("serving", True)
     gate.set()
     await asyncio.gather(reloading, beginning)
-    assert [type(one) for one in world.said[1].heard] == [Prepare, Install]
+    assert [type(one) for one in world.said[1].heard] == [Prepare, Install, Audits]
     assert (second.state, world.said[1].active) == ("serving", "b")
 
 

@@ -82,6 +82,17 @@ async def test_a_worker_that_begins_knows_what_its_siblings_found(tmp_path: Path
         assert any("two tenant=eu" in one for one in world.router.live.degraded())
 
 
+async def test_a_worker_that_nobody_has_told_yet_answers_by_large(tmp_path: Path) -> None:
+    async with built(tmp_path, same, files(grading=GRADING, tenants=CONSENT)) as world:
+        live, lane = world.router.live, world.router.lane
+        await lane.adopt(None)
+        assert await ask(world) == "large"
+        assert any(one.startswith("grading: ") for one in live.degraded())
+        await lane.adopt({})
+        assert await ask(world) == "small"
+        assert not any(one.startswith("grading: ") for one in live.degraded())
+
+
 async def test_an_alarm_outlives_what_it_came_from_and_another_number_of_workers(
     tmp_path: Path,
 ) -> None:
