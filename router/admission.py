@@ -154,6 +154,9 @@ def _unreadable(raw: bytes, error: orjson.JSONDecodeError) -> RequestError:
         said = "begins with a byte order mark; send it without, in UTF-8"
     elif b"\0" in raw[:4]:
         said = "is no UTF-8, more like UTF-16 or UTF-32; send UTF-8"
+    elif "surrogate" in error.msg:
+        place = f"at line {error.lineno} column {error.colno}"
+        said = f"holds half of a character, {place}; cut texts between characters"
     else:
         said = f"is no valid JSON, at line {error.lineno} column {error.colno}"
     return RequestError("invalid_json", f"the body {said}")

@@ -1,8 +1,10 @@
-"""`NaN`, `Infinity` and `-Infinity` in an endpoint's JSON, which has no such numbers (RFC 8259, 6).
+r"""What some endpoints' JSON holds that is none, beside good text: neither is the server ill for
+it, nor its client to be without an answer.
 
-Python's own writer gives them all the same, as for the logarithm of a probability of 0. They are
-passed on as `null`, as pydantic writes them and JavaScript does: the text beside them is good, and
-neither is the server ill nor its client to be without an answer for them.
+`NaN`, `Infinity` and `-Infinity` (RFC 8259, 6, has no such numbers) are what Python's own writer
+gives, as for the logarithm of a probability of 0. They are passed on as `null`, as pydantic writes
+them and JavaScript does. Half of a surrogate pair (`\ud83d`) is what JavaScript's writer gives of a
+text that was cut within a character. It passes as it came: the next event may hold the other half.
 """
 
 from __future__ import annotations
@@ -17,6 +19,10 @@ _WORDS: Final = (b"NaN", b"Infinity")
 # it would be taken for the beginning of another.
 _FOUND: Final = re.compile(
     rb'("(?:[^"\\]++|\\.)*+"?)|(?<![\w.+-])-?(?:NaN|Infinity)(?![\w.+-])', re.DOTALL
+)
+# Escapes in turn, so that of two backslashes none begins one; a half that has its other is whole.
+_ESCAPE: Final = re.compile(
+    rb"\\(?:u[dD][89abAB]..\\u[dD][c-fC-F]..|(u[dD][89a-fA-F][0-9a-fA-F]{2})|.)", re.DOTALL
 )
 
 
@@ -33,8 +39,13 @@ def _kept(found: re.Match[bytes]) -> bytes:
     return found[1] or b"null"
 
 
+def _whole(found: re.Match[bytes]) -> bytes:
+    return found[0] if found[1] is None else rb"\ufffd"
+
+
 def parsed(body: bytes) -> tuple[bytes, object]:
-    """A body and what it holds, after `finite` if it is no JSON as it stands.
+    """A body and what it holds, after `finite` if it is no JSON as it stands, and with U+FFFD for
+    each half of a surrogate pair, which the body keeps.
 
     Raises:
         orjson.JSONDecodeError: it is none either way.
@@ -42,7 +53,5 @@ def parsed(body: bytes) -> tuple[bytes, object]:
     try:
         return body, orjson.loads(body)
     except orjson.JSONDecodeError:
-        changed = finite(body)
-        if changed is None:
-            raise
-        return changed, orjson.loads(changed)
+        changed = finite(body) or body
+        return changed, orjson.loads(_ESCAPE.sub(_whole, changed))

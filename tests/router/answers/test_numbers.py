@@ -109,3 +109,33 @@ async def test_what_is_no_json_for_another_reason_is_still_told_as_such(tmp_path
 
     async with built(tmp_path, script) as world:
         assert await asked(world) == "bad_answer"
+
+
+HALVES = ["\\ud83d", "a\\uDE00b", "\\ud83d\\ud83d", "\\ud83d\\\\", "\\\\\\ude00", "\\ud83d\\n"]
+
+
+@pytest.mark.parametrize("text", HALVES)
+@pytest.mark.parametrize("streamed", [True, False])
+async def test_half_of_a_character_passes_as_it_came(
+    tmp_path: Path, text: str, streamed: bool
+) -> None:
+    """The next event may hold the other half, and a client puts them together; events that held one
+    were left out. See openclaw/openclaw#115536, elizaOS/eliza#30904."""
+    whole = WHOLE.replace(b"aNaN", text.encode())
+    event = EVENT % (text.encode(), b"null")
+    reply = stream(event, DONE) if streamed else Reply(200, JSON, [whole])
+    async with built(tmp_path, lambda host, number: reply) as world:
+        done = await world.ask("de", stream=streamed)
+    assert (done.status, b"incomplete" in done.written) == (200, False)
+    assert done.written.count(b'"%b"' % text.encode()) == 1
+
+
+@given(st.text(st.characters(codec=None), max_size=9))
+def test_whatever_javascript_writes_is_read(text: str) -> None:
+    """With U+FFFD for each half, as any decoder has it."""
+    written = json.dumps(text).encode()
+    kept, found = parsed(written)
+    assert kept == written
+    assert found == json.loads(written).encode("utf-16", "surrogatepass").decode(
+        "utf-16", "replace"
+    )
