@@ -16,6 +16,7 @@ from router.answers.frames import UNUSABLE
 from router.providers.base import Ask, Failure, Kind
 from router.providers.bedrock_failures import bedrock_error
 from router.providers.converse import Converse, Untranslatable
+from router.providers.converse_schemas import inside
 from router.providers.failures import bad_answer
 from router.usage import Usage, read_bedrock
 
@@ -23,14 +24,19 @@ Object = Mapping[str, object]
 _UNTOLD: Object = {"inputTokens": 0, "outputTokens": 0, "totalTokens": 0}
 
 
-def openai_usage(usage: Usage) -> dict[str, object]:
-    """The `usage` object of an OpenAI answer."""
-    return {
+def openai_usage(usage: Usage, end: Object) -> dict[str, object]:
+    """The `usage` object of an OpenAI answer; `end` is what may tell how much of it was reasoning,
+    an answer or the event that stops one."""
+    made: dict[str, object] = {
         "prompt_tokens": usage.input,
         "completion_tokens": usage.output,
         "total_tokens": usage.total,
         "prompt_tokens_details": {"cached_tokens": usage.cached_input},
     }
+    details = inside(end, "additionalModelResponseFields", "usage", "output_tokens_details")
+    if type(thought := details.get("thinking_tokens")) is int:
+        made["completion_tokens_details"] = {"reasoning_tokens": thought}
+    return made
 
 
 def _parsed(data: bytes) -> Object | None:
@@ -93,7 +99,7 @@ class WholeAnswer:
             ],
         }
         if self.usage is not None:
-            whole["usage"] = openai_usage(self.usage)
+            whole["usage"] = openai_usage(self.usage, answer)
         return whole
 
 
@@ -133,7 +139,7 @@ class EventAnswer:
         self._scanner = MessageScanner()
         self._calls: dict[object, int] = {}
         self._argued: set[object] = set()
-        self._stopped = False
+        self._stopped: Object = {}
         self._done = False
         head: dict[str, object] = {
             "id": f"chatcmpl-{ask.request_id}",
@@ -192,7 +198,7 @@ class EventAnswer:
             self.failure = bad_answer(200, "an event of it is not one of converse")
             return b""
         if "stopReason" in event:
-            self._stopped = True
+            self._stopped = event
             if self._json_tool and reason == "tool_calls" and not self._calls:
                 reason = "stop"
             return self._chunk({}, _reason(event) or reason)
@@ -239,7 +245,7 @@ class EventAnswer:
         end = b"data: [DONE]\n\n"
         if self.usage is None or not self._ask.wants_usage:
             return end
-        usage = orjson.dumps(openai_usage(self.usage))
+        usage = orjson.dumps(openai_usage(self.usage, self._stopped))
         return self._head + b',"choices":[],"usage":' + usage + b"}\n\n" + end
 
     def _chunk(self, delta: Object, reason: str | None = None) -> bytes:

@@ -74,7 +74,7 @@ async def test_other_encodings_are_named(running: House, coding: str) -> None:
 
 @pytest.mark.parametrize("half", [b"\\ud83d", b"\\ude00", b"\\ud83d\\ud83d"])
 async def test_half_of_a_character_is_named(running: House, half: bytes) -> None:
-    """What JavaScript writes of a cut text passes for JSON elsewhere: openclaw/openclaw#115536."""
+    """What JavaScript writes of a cut text is JSON to it. See anthropics/claude-code#3277."""
     answered = await say(running, request(ASK.replace(b"}]", b',"name":"a%b"}]' % half)))
     assert (answered.status, answered.code) == (400, "invalid_json")
     assert b"holds half of a character, at line 1 column" in answered.body

@@ -105,7 +105,7 @@ def test_usage_if_asked_for(
     out = through(EventAnswer(asked, converse, False), encoded(frame, [*START, text("x"), *END]))
     last = chunks(out)[-1]
     assert last["choices"] == []
-    assert last["usage"] == openai_usage(Usage(3, 2))
+    assert last["usage"] == openai_usage(Usage(3, 2), {})
     assert last["usage"]["total_tokens"] == 5
 
 
@@ -292,9 +292,26 @@ def test_a_whole_answer(
                 "finish_reason": "stop",
             }
         ],
-        "usage": openai_usage(Usage(3, 2)),
+        "usage": openai_usage(Usage(3, 2), {}),
     }
     assert (decoder.usage, decoder.failure) == (Usage(3, 2), None)
+
+
+THOUGHT = {"usage": {"output_tokens_details": {"thinking_tokens": 1}}}
+
+
+def test_what_was_reasoning_is_told(
+    converse: Converse, ask: Callable[..., Ask], frame: Frame, through: Callable[..., bytes]
+) -> None:
+    """Bedrock is asked for it. See aws-samples/bedrock-access-gateway#223."""
+    body = whole([{"text": "hello"}], additionalModelResponseFields=THOUGHT)
+    made = orjson.loads(through(WholeAnswer(ask(), converse, False), body))
+    stop = ("messageStop", {"stopReason": "end_turn", "additionalModelResponseFields": THOUGHT})
+    asked = ask(stream=True, stream_options={"include_usage": True})
+    events = encoded(frame, [*START, text("x"), stop, END[1]])
+    *_, last = chunks(through(EventAnswer(asked, converse, False), events))
+    for told in (made, last):
+        assert told["usage"]["completion_tokens_details"] == {"reasoning_tokens": 1}
 
 
 @pytest.mark.parametrize("told", [None, {"usage": None}])
