@@ -164,11 +164,23 @@ def _stored(path: Path) -> Iterator[tuple[int, Mapping[str, object]]]:
                     raise RowError(f"{path}:{reader.line_num}: more fields than columns; quote it")
                 yield reader.line_num, row
     elif name.endswith(".parquet"):
-        from pyarrow import parquet  # optional extra, only for this format
-
-        yield from enumerate(parquet.read_table(path).to_pylist(), 1)
+        yield from enumerate(_table(path), 1)
     else:
         raise RowError(f"`{path}`: unknown format; use .jsonl, .jsonl.gz, .csv or .parquet")
+
+
+def _table(path: Path) -> list[Mapping[str, object]]:
+    """The rows of a Parquet file. Raises RowError, ValueError, OSError."""
+    try:
+        from pyarrow import ArrowException, parquet
+    except ImportError:
+        told = f"`{path}`: Parquet needs pyarrow: pip install 'domicile[reports]'"
+        raise RowError(told) from None
+    try:
+        rows: list[Mapping[str, object]] = parquet.read_table(path).to_pylist()
+    except ArrowException as error:
+        raise ValueError(str(error)) from error
+    return rows
 
 
 def _json_lines(path: Path, lines: Iterable[bytes]) -> Iterator[tuple[int, Mapping[str, object]]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import gzip
 import json
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -38,6 +39,24 @@ def test_json_lines(tmp_path: Path, name: str) -> None:
     assert (found.pair, found.y_weak, found.y_strong, found.source) == ("w:s", 0.4, 1.0, "a")
     assert found.view.question == "What is 2+2?"
     assert binary([found])[0].y_weak == 0.0
+
+
+@pytest.mark.parametrize("lacking", [True, False])
+def test_a_parquet_file_that_cannot_be_read_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lacking: bool
+) -> None:
+    """Not all that Arrow raises is a ValueError, and it is an extra that may not be there."""
+    arrow = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+
+    def damaged(path: Path) -> None:
+        raise arrow.ArrowNotImplementedError("integers of 99 bits")
+
+    monkeypatch.setattr(parquet, "read_table", damaged)
+    if lacking:
+        monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(RowError, match="needs pyarrow" if lacking else "99 bits; is it whole"):
+        read([tmp_path / "a.parquet"])
 
 
 def test_csv_and_parquet_give_the_same_rows(tmp_path: Path) -> None:
