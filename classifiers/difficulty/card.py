@@ -9,14 +9,15 @@ from classifiers.difficulty.artifact import ANY, Artifact, PairModel
 _LIMITS = """\
 - It ranks prompts for the pairs below. Pairs do not transfer: for others the model `*` gives an
   order that is little better than chance, and its probabilities mean nothing there.
-- It knows English exam questions, short code and competition mathematics. Conversations, tools,
-  images, JSON schemas and other scripts are outside of its training rows: the gate abstains and
-  the request goes to the large tier, until a model is trained on local outcomes.
+- Outside of what its training rows were like the gate abstains and the request goes to the large
+  tier. The prior's are single English exam questions, short code and competition mathematics:
+  conversations, tools, JSON schemas and other scripts need a model trained on local outcomes.
 - It reads the last user message: the first and last 400 characters. Scores of longer ones say so
   (`cut`); beyond twelve times that it abstains.
 - Words decide. Someone who writes the prompt can move the score in both directions. It is never
   used to allow a place, and policy floors and forced tiers stand above it.
-- Labels are exact-match outcomes of one run each; they say nothing about style or safety."""
+- Labels are what the judge of its rows said: of the prior's, exact match in one run each. They say
+  nothing about what the judge did not look at, such as style or safety."""
 
 
 def render(
