@@ -41,7 +41,8 @@ class Score(NamedTuple):
     """`value`: expected quality of strong minus weak; `probability`: that strong is better.
 
     `abstained` means the model does not know, for `reason`: use the larger tier. `version` and
-    `pair` name the model; `cut` says that only head and tail of the text were read.
+    `pair` name the model; `cut` says that only head and tail of the text were read. `known`: share
+    of the text's different words that training rows had.
     """
 
     value: float
@@ -51,6 +52,7 @@ class Score(NamedTuple):
     version: str
     pair: str
     cut: bool
+    known: float = 1.0
 
 
 class Scorer:
@@ -217,6 +219,7 @@ class Difficulty:
         probability = interpolate(self._gains, self._odds, value)
         return _MADE(Score, (
             value, probability, refusal != "", refusal, self.version, self._pair, measured[6],
+            measured[2],
         ))  # fmt: skip
 
 

@@ -98,6 +98,8 @@ class Graders:
         self._watch(model.name, tenant, "length", classified.prompt_tokens)
         if milli is not None:
             self._watch(model.name, tenant, "score", milli)
+        if score is not None:
+            self._watch(model.name, tenant, "known", score.known)
         cut = score is not None and score.cut
         return make_verdict(rated.name, tier, reason, milli, cut, model.substitutable)
 

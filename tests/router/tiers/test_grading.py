@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from classifiers.difficulty.artifact import SHIPPED, load
 from classifiers.difficulty.audit import Shadow, StandingAudit
+from classifiers.difficulty.drift import DriftWatch
 from classifiers.difficulty.grader import Grader
 from classifiers.difficulty.scorer import Difficulty, Score
 from classifiers.view import PromptView
@@ -145,6 +147,20 @@ def test_late_scores_in_a_row_leave_the_scorer_out_for_a_while() -> None:
     other = _Kept(Grader(Never(), 0.5, ()))
     assert other.is_late(2 * HANGS, 1.0)
     assert other.benched == 1 + LEASE
+
+
+async def test_words_that_the_model_does_not_know_are_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only lengths and scores were watched: a new topic that abstains changes neither."""
+    monkeypatch.setattr(grading, "DriftWatch", partial(DriftWatch, window=20))
+    async with built(tmp_path, fine, files()) as world:
+        for text in (EASY, "zxq vbnm qwrt plkj hgfd mnbv cxzl kjhg"):
+            for _ in range(20):
+                await ask(world, text)
+        metrics = world.router.live.metrics
+        assert metrics.value("domicile_grading_drift_total", ("two", "known")) == 1
+        assert metrics.value("domicile_grading_drift_total", ("two", "output")) == 0
 
 
 async def test_prompts_that_change_are_told_and_move_nothing(tmp_path: Path) -> None:
