@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final
 
 from classifiers.difficulty.schema import fits
@@ -20,7 +20,9 @@ LONGEST: Final = 1 << 20
 REFUSALS: Final = (
     "i can't", "i cannot", "i can not", "i'm unable", "i am unable", "i'm sorry, but", "i won't ",
     "i am sorry, but", "sorry, but i", "i'm not able", "i am not able", "as an ai",
-    "i don't have access",
+    "i don't have access", "i'm sorry, i can", "i am sorry, i can", "i'm sorry, i am",
+    "i'm sorry, i'm", "sorry, i can", "i apologize, but", "i apologise, but", "i must decline",
+    "unfortunately, i can", "unfortunately, i am", "unfortunately, i'm", "i'm afraid i can",
     "ich kann nicht", "ich kann ihnen nicht", "ich kann ihnen leider", "ich kann ihnen dabei nicht",
     "ich kann dir nicht", "ich kann dir leider", "ich kann dabei nicht", "ich kann leider",
     "leider kann ich", "es tut mir leid", "tut mir leid", "entschuldigung, aber",
@@ -62,24 +64,6 @@ class Wanted:
 
     json_object: bool = False
     schema: Mapping[str, object] | None = None
-
-
-@dataclass(slots=True)
-class Ledger:
-    """What the cascade cost: calls, escalations by reason, money and seconds spent twice."""
-
-    calls: int = 0
-    escalated: dict[str, int] = field(default_factory=dict)
-    extra_cost: float = 0.0
-    extra_seconds: float = 0.0
-
-    def count(self, reason: str, cost: float, seconds: float) -> None:
-        """Count one answer of small; with a reason, its cost and time were spent for nothing."""
-        self.calls += 1
-        if reason:
-            self.escalated[reason] = self.escalated.get(reason, 0) + 1
-            self.extra_cost += cost
-            self.extra_seconds += seconds
 
 
 def escalates(answer: Answer, wanted: Wanted, logprob: float = LOGPROB, asked: bool = False) -> str:

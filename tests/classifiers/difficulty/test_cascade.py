@@ -1,4 +1,4 @@
-"""Which answers of the small model are not kept, and what the cascade cost."""
+"""Which answers of the small model are not kept."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from classifiers.difficulty.cascade import Answer, Ledger, Wanted, escalates
+from classifiers.difficulty.cascade import Answer, Wanted, escalates
 from classifiers.difficulty.schema import fits
 
 SCHEMA: Mapping[str, object] = {
@@ -31,6 +31,9 @@ SCHEMA: Mapping[str, object] = {
         (Answer("I'm sorry, but I can't help"), "refusal"),
         (Answer("Ich kann nicht ..."), "refusal"),
         (Answer("I can\u2019t help with that."), "refusal"),
+        (Answer("I\u2019m sorry, I can\u2019t assist with that."), "refusal"),
+        (Answer("Unfortunately, I am not able to do that."), "refusal"),
+        (Answer("I'm sorry to hear that. Try a warm tea."), ""),
         (Answer("He said: I cannot."), ""), (Answer("Par", finish="length"), "cut"),
         (Answer("", finish="content_filter"), "filtered"),
         (Answer("x", logprobs=(-3.0, -2.0)), "unsure"), (Answer("x", logprobs=(-0.1,)), ""),
@@ -113,13 +116,3 @@ def test_any_schema_is_judged_without_raising(value: object, schema: object) -> 
     assert fits(value, schema) in (True, False)
     assert fits(value, {})
     assert escalates(Answer(json.dumps(value)), Wanted(schema={})) in ("", "refusal")
-
-
-def test_cost_of_what_was_thrown_away() -> None:
-    ledger = Ledger()
-    ledger.count("", 0.1, 1.0)
-    ledger.count("schema", 0.2, 2.0)
-    ledger.count("schema", 0.3, 1.0)
-    assert (ledger.calls, ledger.escalated) == (3, {"schema": 2})
-    assert ledger.extra_cost == pytest.approx(0.5)
-    assert ledger.extra_seconds == pytest.approx(3.0)
