@@ -43,10 +43,11 @@ class Suite:
     """`run(view)` asks every classifier in order. `clock` gives monotonic seconds.
 
     `deadline` is for the whole run, in seconds; `lease` is how long a classifier that overran the
-    deadline on its own is left out. Not thread-safe: one suite per event loop.
+    deadline on its own is left out; `empty`: there is nobody to ask. Not thread-safe: one suite
+    per event loop.
     """
 
-    __slots__ = ("_benched", "_classifiers", "_clock", "_deadline", "_lease")
+    __slots__ = ("_benched", "_classifiers", "_clock", "_deadline", "_lease", "empty")
 
     def __init__(
         self,
@@ -56,6 +57,7 @@ class Suite:
         lease: float = LEASE,
     ) -> None:
         self._classifiers = tuple((c, c.name, c.supplies) for c in classifiers)
+        self.empty = not self._classifiers
         self._clock = clock
         self._deadline = deadline
         self._lease = lease
@@ -65,11 +67,6 @@ class Suite:
     def supplies(self) -> frozenset[str]:
         """Every attribute that some classifier may supply."""
         return frozenset[str]().union(*(supplies for _, _, supplies in self._classifiers))
-
-    @property
-    def empty(self) -> bool:
-        """Whether there is nobody to ask."""
-        return not self._classifiers
 
     def run(self, view: PromptView) -> Findings:
         """Findings of all classifiers that ran, and the attributes of those that did not."""

@@ -151,8 +151,11 @@ def tokens_of_texts(messages: list[object]) -> int | None:
     for message in messages:
         if type(message) is not dict or len(message) != 2:
             return None
-        text = message.get("content")
-        if type(text) is not str or type(message.get("role")) is not str:
+        try:
+            role, text = message["role"], message["content"]
+        except KeyError:
+            return None
+        if type(text) is not str or type(role) is not str:
             return None
         length = len(text)
         characters += length

@@ -293,9 +293,12 @@ class Capacity:
         return max(of_requests, of_tokens)
 
 
-class _Mean(NamedTuple):
-    value: float
-    answers: int = 1
+class _Mean:
+    __slots__ = ("answers", "value")
+
+    def __init__(self, value: float) -> None:
+        self.value = value
+        self.answers = 1
 
 
 class Lengths:
@@ -330,5 +333,5 @@ class Lengths:
             self._means[key] = _Mean(float(tokens))
             return
         weight = max(self._weight, 1 / (found.answers + 1))
-        value = found.value + weight * (tokens - found.value)
-        self._means[key] = _Mean(value, found.answers + 1)
+        found.value += weight * (tokens - found.value)
+        found.answers += 1

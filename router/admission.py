@@ -113,11 +113,6 @@ class Lease:
             return None
         return place
 
-    def settle(self, used: int, micro: int) -> None:
-        """The request ran and used so many tokens, and millionths of a dollar."""
-        if self.reservation is not None:
-            self.reservation.settle(used, micro)
-
     def close(self) -> None:
         """Give the place back."""
         limits, self._limits = self._limits, None

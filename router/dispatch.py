@@ -312,7 +312,8 @@ class Dispatcher:
             return await self.bursts.paying(run, candidacy, again)
         if self.vetoed(run, candidacy):
             return None
-        number = max(len(run.asked), len(run.attempts))
+        first = not (run.asked or run.attempts)
+        number = 0 if first else max(len(run.asked), len(run.attempts))
         run.asked.add(replica)
         if number:
             await self.record(run.plan, candidacy, number)

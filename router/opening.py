@@ -141,23 +141,18 @@ async def open_whole(
         if not _fits(response, _JSON):
             raise await _unfit(response, _JSON, until, clock)
         body = await read_body(response, limit, until)
-        frame = _judge_whole(decode, body)
+        try:
+            frame = decode(body)
+        except ValueError as error:
+            raise BadAnswer("the endpoint's answer is not valid json") from error
+        if frame.error is not None:
+            raise StreamFailed(frame.error)
+        if not (frame.content or frame.finish):
+            raise EmptyAnswer("the endpoint's answer holds no content", Fate.UNKNOWN)
     except BaseException:
         response.abort()
         raise
     return _whole(response.status, response.headers, frame)
-
-
-def _judge_whole(decode: WholeDecoder, body: bytes) -> Frame:
-    try:
-        frame = decode(body)
-    except ValueError as error:
-        raise BadAnswer("the endpoint's answer is not valid json") from error
-    if frame.error is not None:
-        raise StreamFailed(frame.error)
-    if not (frame.content or frame.finish):
-        raise EmptyAnswer("the endpoint's answer holds no content", Fate.UNKNOWN)
-    return frame
 
 
 def _fits(response: OutboundResponse, media_type: bytes) -> bool:

@@ -12,7 +12,7 @@ from typing import Protocol
 from router.audit.log import Committed
 from router.dispatch import DecideAgain, Dispatched
 from router.errors import ClientGone, RequestError
-from router.frozen import frozen
+from router.frozen import frozen, maker
 from router.inbound.exchange import while_connected
 from router.inbound.idempotency import Replayed
 from router.relay import Relayed
@@ -50,6 +50,9 @@ class Observed:
     code: str
     attempts: int = 0
     endpoint: str | None = None
+
+
+make_observed = maker(Observed)
 
 
 class Steps(Protocol):
@@ -172,11 +175,8 @@ class Pipeline:
         ranked = await steps.rank(filtered)
         if steps.outdated(admitted):
             return None  # a policy came while it waited
-        return await self._committed(await steps.commit(steps.fulfil(ranked, turn)))
-
-    async def _committed(self, committed: Committed[Plan]) -> Observed | None:
-        """From here on every way out settles the decision."""
-        steps, dispatched = self._steps, None
+        committed, dispatched = await steps.commit(steps.fulfil(ranked, turn)), None
+        # From here on every way out settles the decision.
         tried: list[Attempt] = []  # kept here, so that no way out forgets whom it asked
         how: Relayed | RequestError | str = "unknown"
         try:

@@ -53,7 +53,7 @@ class Salts:
             key = self.secret or self.own.get(tenant, b"")
             found = hmac.digest(key, _OURS + tenant.encode(), "sha256")
             known = self._known[tenant] = found, _written(found)
-        if not (isinstance(said, str) and said):
+        if not said or not isinstance(said, str):
             return known[1]
         return _written(hmac.digest(known[0], said.encode("utf-8", "surrogatepass"), "sha256"))
 

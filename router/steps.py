@@ -37,7 +37,7 @@ from router.inbound.once import refuse_repeated
 from router.inbound.passed import Digested
 from router.metrics import Metrics, attempted
 from router.opening import OpenedStream
-from router.pipeline import Observed, Refused
+from router.pipeline import Observed, Refused, make_observed
 from router.relay import Pace, Relayed, deliver, relay
 from router.settling import Ended, end
 from router.snapshot import Snapshot
@@ -103,7 +103,8 @@ class TwelveSteps:
         keys, stored = arrival.snapshot.keys, arrival.stored
         if stored is None:
             head = arrival.exchange.head
-            refuse_repeated(head.repeated)
+            if head.repeated:
+                refuse_repeated(head.repeated)
             holder = authenticate(head.get, keys, now.time)
         else:
             holder = keys.held(stored.key, now.time, stored.tenant)
@@ -309,9 +310,10 @@ class TwelveSteps:
             # Recovery closes what stays open; the client's answer is not held back for it.
             self.metrics.count("domicile_log_failures_total")
         attempted(self.metrics, tried, stream=plan.admitted.asked.stream)
-        if plan.admitted.lease.reservation is not None and how != "decided_again":
-            used = 0 if ended.usage is None else sum(ended.usage)
-            plan.admitted.lease.settle(used, ended.micro_dollars or 0)
+        reservation = plan.admitted.lease.reservation
+        if reservation is not None and (dispatched is not None or how != "decided_again"):
+            used = 0 if ended.usage is None else ended.usage[0] + ended.usage[1]
+            reservation.settle(used, ended.micro_dollars or 0)
         if dispatched is not None:
             self._learn(plan, dispatched, how, ended)
         if plan.admitted.lease.once is not None:
@@ -320,7 +322,7 @@ class TwelveSteps:
             self.lane.offer(plan, ended)
         name = None if ended.candidacy is None else ended.candidacy.endpoint.name
         asked = len(tried) if len(tried) < 2 else len(tried) - self._beside(tried)
-        return Observed(plan.arrival, ended.status, asked, name)
+        return make_observed(plan.arrival, ended.status, asked, name)
 
     def _beside(self, tried: Sequence[Attempt]) -> int:
         """Count attempts that ran beside another; gives how many are no failover: those, and

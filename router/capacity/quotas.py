@@ -93,7 +93,7 @@ class Quotas:
         metrics: where refusals are counted.
     """
 
-    __slots__ = ("_demands", "_ledger", "_metrics", "_turns")
+    __slots__ = ("_demands", "_metrics", "_turns", "ledger")
 
     def __init__(
         self,
@@ -101,7 +101,7 @@ class Quotas:
         clock: Callable[[], float] = time.monotonic,
         metrics: Metrics | None = None,
     ) -> None:
-        self._ledger = ledger
+        self.ledger = ledger
         self._turns = Turns(clock)
         self._metrics = metrics or Metrics()
         self._demands: Alike[Principal, tuple[Policy, Demand | None]] = Alike()
@@ -137,21 +137,13 @@ class Quotas:
             RequestError: 429, when one of them is used up.
         """
         try:
-            levels = await self._ledger.take(takes, seats, lease)
+            levels = await self.ledger.take(takes, seats, lease)
         except Full as full:
             self._metrics.count("domicile_limited_total", (_whose(full.of)[0], full.of.name))
             raise refused(full, self._turns.after(full)) from None
         if levels and any(level.alone for level in levels):
             takes = tuple([replace(take, alone=True) for take in takes])
         return takes, levels
-
-    def settle(self, takes: Sequence[Take]) -> None:
-        """See `Ledger`."""
-        self._ledger.settle(takes)
-
-    def leave(self, seats: Sequence[Seats], lease: str) -> None:
-        """See `Ledger`."""
-        self._ledger.leave(seats, lease)
 
 
 class Reservation:
@@ -202,18 +194,18 @@ class Reservation:
         found = [(take, micro if take.bucket.name == "dollars" else used) for take in self._used]
         more = [replace(t, amount=now - t.amount) for t, now in found if now != t.amount]
         if more:
-            self._quotas.settle(more)
+            self._quotas.ledger.settle(more)
             self._used = tuple([replace(take, amount=now) for take, now in found])
 
     def close(self) -> None:
         """Leave the seat; a request that was never settled gives its amounts back."""
         seats, self._seats = self._seats, ()
         if seats:
-            self._quotas.leave(seats, self.lease)
+            self._quotas.ledger.leave(seats, self.lease)
         if not self._settled:
             self._settled = True
             if held := (*self._takes, *self._used):
-                self._quotas.settle([replace(t, amount=-t.amount) for t in held])
+                self._quotas.ledger.settle([replace(t, amount=-t.amount) for t in held])
 
     @property
     def headers(self) -> Mapping[str, str]:

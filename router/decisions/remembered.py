@@ -104,7 +104,8 @@ class _OfSnapshot:
     def elsewhere(self, known: Authenticated) -> Direction | None:
         self._look_at(known.now.time)
         arrival, principal = known.arrival, known.principal
-        said = attributes_in(arrival.exchange.head)
+        head = arrival.exchange.head
+        said = attributes_in(head) if head.own else ()
         key = (principal.key, principal.tenant, principal.app, said, arrival.purpose)
         try:
             return self._outer[key]
@@ -115,7 +116,8 @@ class _OfSnapshot:
     def attributes(self, admitted: Admitted, found: Findings) -> Attributes:
         """One object for all requests of which the same is known, by which they are found again."""
         known = admitted.authenticated
-        head = attributes_in(known.arrival.exchange.head)
+        said = known.arrival.exchange.head
+        head = attributes_in(said) if said.own else ()
         body = said_in_body(admitted)
         holder = known.principal
         claims = None if found is NOTHING else (found.findings, found.opened)

@@ -26,8 +26,8 @@ class Alike(Generic[K, V]):
 
     def get(self, of: K) -> V | None:
         """The value of this object; `None` when there is none yet."""
-        found = self._kept.get(id(of))
-        return None if found is None else found[1]
+        key, kept = id(of), self._kept
+        return kept[key][1] if key in kept else None
 
     def put(self, of: K, value: V) -> V:
         """Keep the value of an object."""

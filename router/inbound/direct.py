@@ -97,11 +97,9 @@ class Direct(Crowded):
     def known(self, head: RequestHead, body: bytes | None) -> None:
         """See `Recalling`."""
         self._idle_since, self._wasted = inf, 0
-        exchange = DirectExchange(self, head, self._route, keep_alive=True, expects=False)
-        if body is not None:
-            exchange.add(body)
-            exchange.more_body = False
-        self._answer(exchange)
+        self._answer(
+            DirectExchange(self, head, self._route, keep_alive=True, expects=False, body=body)
+        )
 
     def _answer(self, exchange: DirectExchange) -> None:
         existing: RequestResponseCycle | None = self.cycle

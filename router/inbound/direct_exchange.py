@@ -33,17 +33,19 @@ class DirectExchange(Prompt):
 
     def __init__(
         self, door: Direct, head: RequestHead, route: Route, keep_alive: bool, expects: bool,
-        old: bool = False,
+        old: bool = False, body: bytes | None = None,
     ) -> None:  # fmt: skip
         self.head = head
         self.old = old
         self.keep_alive = keep_alive
-        self.more_body = True
+        self.more_body = body is None
         self.response_started = self.response_complete = self.gone = False
         self._door = door
         self._route = route
-        self._parts: list[bytes] = []
-        self._size = 0
+        self._parts = [] if body is None else [body]
+        self._size = 0 if body is None else len(body)
+        if self._size > _HIGH_WATER:
+            door.flow.pause_reading()
         self._chunked = False
         self._expects = expects
         self._stuck = False

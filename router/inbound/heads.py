@@ -55,9 +55,11 @@ class Heads:
             return None
         end = data.find(_LINE, len(before))
         digits = data[len(before) : end]
-        if not (data.startswith(self._after, end) and digits.isdigit() and len(digits) <= _DIGITS):
+        if not data.startswith(self._after, end):
             return None
         if digits != self._digits:
+            if not digits.isdigit() or len(digits) > _DIGITS:
+                return None
             pairs = list(known.headers)
             pairs[self._place] = (_LENGTH, digits)
             known = self._head = RequestHead(known.method, known.path, known.query, pairs)

@@ -40,8 +40,9 @@ def said_by_head(known: Authenticated) -> list[Supplied]:
 
 def said_in_body(admitted: Admitted) -> tuple[Supplied, ...]:
     """What the body's metadata says."""
-    declared = declared_in_metadata(admitted.body)
-    return tuple(_supplied(declared, "body")) if declared else ()
+    if "metadata" not in admitted.body:  # as in most
+        return ()
+    return tuple(_supplied(declared_in_metadata(admitted.body), "body"))
 
 
 def attributes_in(head: RequestHead) -> tuple[tuple[bytes, bytes], ...]:

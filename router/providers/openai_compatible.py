@@ -25,6 +25,7 @@ from router.providers.bodies import (
     splice_model,
     with_priority,
     with_salt,
+    with_transfer,
     with_usage_in_stream,
 )
 from router.providers.failures import bad_answer, call_id, openai_failure
@@ -100,6 +101,8 @@ class OpenAiCompatible:
             body = with_salt(body, ask.body, ask.salt)
         if ask.stream and self._adds_usage(ask, endpoint):
             body = with_usage_in_stream(body, ask.body)
+        if ask.transfer is not None:
+            body = with_transfer(body, ask.transfer)
         origin, path = _where(target.url, target.tls, ask.surface)
         headers, own = self._headers(ask, target), 1
         if ask.trace is not None and endpoint.self_operated:
@@ -144,8 +147,7 @@ class OpenAiCompatible:
     def _refuse_places(self, body: Mapping[str, object], endpoint: Endpoint) -> None:
         """Raises RequestError: `parameter_changes_place`."""
         refuse_places(self.place_parameters, body, endpoint)
-        extra = body.get(_BESIDE)
-        if extra is not None and isinstance(extra, Mapping):
+        if _BESIDE in body and isinstance(extra := body[_BESIDE], Mapping):
             refuse_places(MOVES, extra, endpoint)
 
     @staticmethod
