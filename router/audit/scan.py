@@ -145,11 +145,13 @@ class _Scanner:
             self._reader.segment(found.log, len(data))
 
     def _begun(self, part: Part) -> None:
+        """Told once, where it is: all later segments are as far off, and would hide the line."""
+        before, first = self._scan.parts[-1:], part.segment.first
         self._scan.parts.append(part)
-        first, start = part.segment.first, part.start
-        if first != start:
-            place = Place(self._scan.log, part.segment.name, 1, min(start, first))
-            detail = f"the segment begins at {first}, but {start} lines come before it"
+        end = sum(one.segment.first + one.count for one in before)
+        if first != end:
+            place = Place(self._scan.log, part.segment.name, 1, min(end, first))
+            detail = f"the segment begins at {first}, but the lines before it end at {end}"
             self._fault("segment", place, detail)
 
     def _hashes(self, segment: Segment) -> None:

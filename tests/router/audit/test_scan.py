@@ -68,6 +68,22 @@ def test_a_torn_segment_in_the_middle_is_no_torn_tail(folder: Folder) -> None:
     assert {finding.fault for finding in found.findings} == {"malformed", "segment"}
 
 
+@pytest.mark.parametrize("gone", [1, 3])
+async def test_lines_that_are_gone_are_told_where_they_are_gone(tmp_path: Path, gone: int) -> None:
+    """Each later segment begins as far off: told of each, the one place would be lost in them."""
+    box = LogBox(tmp_path, segment_bytes=2000)
+    await box.refill(40)
+    folder = Folder(box.folder)
+    _, second, third, *others = folder.log("eu-1").segments()
+    assert others
+    lines = second.path.read_bytes().splitlines(keepends=True)
+    second.path.write_bytes(b"".join(lines[:-gone]))
+    told = [one for one in look(folder).findings if one.fault == "segment"]
+    assert [(one.place.segment, one.place.index) for one in told] == [
+        (third.name, third.first - gone)
+    ]
+
+
 @pytest.mark.parametrize("field", [b'"i":', b'"l":"', b'"p":["'])
 def test_a_segment_line_must_fit(folder: Folder, field: bytes) -> None:
     second = folder.log("eu-1").segments()[1]
