@@ -111,6 +111,11 @@ class Converse:
             self._supported: dict[str, frozenset[str]] = {}
             self._warm_up()
 
+    def __reduce__(self) -> tuple[type[Converse], tuple[()]]:
+        """A worker makes its own of it: what is pickled by its parts has litellm imported by whoever
+        unpickles it, with all that is off here."""
+        return Converse, ()
+
     def _warm_up(self) -> None:
         """One of each, so that the first request finds everything built."""
         self.request("amazon.nova-lite-v1:0", [{"role": "user", "content": "x"}], {})

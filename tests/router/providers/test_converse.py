@@ -2,6 +2,7 @@
 
 import copy
 import os
+import pickle
 import subprocess
 import sys
 from collections.abc import Callable
@@ -101,7 +102,7 @@ logging.basicConfig(level=logging.DEBUG, stream=sys.stdout)
 import os
 before = dict(os.environ)
 from router.providers.converse import Converse, Untranslatable
-c = Converse()
+c = MADE()
 assert dict(os.environ) == before, "environment changed"
 import litellm
 assert not (litellm.drop_params or litellm.modify_params or litellm.callbacks or litellm.cache)
@@ -123,13 +124,20 @@ c.answer(ANSWER, False)
 """
 
 
+@pytest.mark.parametrize("unpickled", [False, True], ids=["made", "sent to a worker"])
 def test_quiet_and_offline_whatever_the_environment_says(
-    hostile_environment: None, canary: str, tmp_path_factory: pytest.TempPathFactory
+    hostile_environment: None,
+    canary: str,
+    tmp_path_factory: pytest.TempPathFactory,
+    converse: Converse,
+    unpickled: bool,
 ) -> None:
     folder = tmp_path_factory.mktemp("cwd")
     (folder / ".env").write_text("LITELLM_DROP_PARAMS=true\nFROM_DOTENV=yes\n")
+    made = f"pickle.loads({pickle.dumps(converse)!r})" if unpickled else "Converse()"
     program = (
-        f"CANARY, MODEL, ANSWER = {canary!r}, {MODEL!r}, {orjson.dumps(ANSWER)!r}\n" + _WATCHED
+        f"CANARY, MODEL, ANSWER = {canary!r}, {MODEL!r}, {orjson.dumps(ANSWER)!r}\n"
+        f"import pickle\nMADE = lambda: {made}\n" + _WATCHED
     )
     done = subprocess.run(
         [sys.executable, "-c", program],
