@@ -7,7 +7,16 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from router.providers.base import Failure, Kind
-from router.providers.failures import by_status, meaning, parsed, retry_after, text_in, too_long
+from router.providers.failures import (
+    by_status,
+    meaning,
+    named_in,
+    parsed,
+    refused,
+    retry_after,
+    text_in,
+    too_long,
+)
 from router.transport.messages import Headers, header
 
 # Exceptions of Converse and ConverseStream, and of the service in front of them, with the HTTP
@@ -87,6 +96,8 @@ def _failure(status: int, code: str, message: str) -> Failure:
         return replace(made, kind=Kind.MISSING, message=meaning(Kind.MISSING))
     if _FILTERED.search(message):
         return replace(made, kind=Kind.REFUSED, message=meaning(Kind.REFUSED))
+    if (named := named_in(message)) is not None:
+        return replace(made, message=refused(named), param=named)
     return made
 
 

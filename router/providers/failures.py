@@ -115,6 +115,10 @@ _LIMITS = frozenset({429, 529})
 # Where a parameter's path begins, and pydantic's path of one wherever an error holds it.
 _ROOT = re.compile(r"(\w+)")
 _LOC = re.compile(r"\bloc\W+body\W+(\w+)")
+# A parameter in an error's words: in quotes, or as the beginning of a path; roles and the like are
+# quoted too.
+_ORDINARY = frozenset({"user", "model", "input", "prompt", "audio"})
+_QUOTED = re.compile(r"[`'](\w+)[^`'\s]{0,80}[`']|\b(messages|tools)\.\d")
 _REFUSAL = frozenset(
     {
         "content_filter", "content_policy_violation", "ResponsibleAIPolicyViolation",
@@ -150,6 +154,11 @@ _MEANINGS: Mapping[Kind, str] = {
 def meaning(kind: Kind) -> str:
     """Our sentence for a kind of failure."""
     return _MEANINGS[kind]
+
+
+def refused(parameter: str) -> str:
+    """Our sentence for a parameter that an endpoint refused."""
+    return f"the endpoint refused `{parameter}`; change it or leave it out"
 
 
 def by_status(status: int) -> Kind:
@@ -274,7 +283,7 @@ def openai_error(status: int, error: Mapping[str, object], wait: float | None) -
     if status in _VAGUE and code not in _UNPAID and StreamError.read(error).status in _LIMITS:
         kind = Kind.LOAD
     message = meaning(kind)
-    named = _named(error)
+    named = _named(error, said)
     if kind is Kind.CLIENT:
         longer = too_long(said)
         if longer is not None or code in _TOO_LONG:
@@ -283,7 +292,7 @@ def openai_error(status: int, error: Mapping[str, object], wait: float | None) -
         elif code in _REFUSAL or _FLAGGED.match(said):
             kind, message = Kind.REFUSED, meaning(Kind.REFUSED)
         elif named is not None:
-            message = f"the endpoint refused `{named}`; change it or leave it out"
+            message = refused(named)
     return Failure(kind, message, status, code, wait, named, window)
 
 
@@ -310,7 +319,7 @@ def _kind(status: int, code: str, said: str, parameter: object) -> Kind:
     return Kind.LOAD if status == 413 and code in _TOO_MANY else kind
 
 
-def _named(error: Mapping[str, object]) -> str | None:
+def _named(error: Mapping[str, object], said: str) -> str | None:
     """The parameter that an error is about, out of those known."""
     told = error.get("param")
     if isinstance(told, str):
@@ -320,7 +329,14 @@ def _named(error: Mapping[str, object]) -> str | None:
             found = _LOC.search(orjson.dumps(error).decode())
         except orjson.JSONEncodeError:  # nested too deeply to be one of pydantic's
             found = None
-    return found[1] if found is not None and found[1] in OPENAI_PARAMETERS else None
+    name = "" if found is None else found[1]
+    return name if name in OPENAI_PARAMETERS else named_in(said)
+
+
+def named_in(said: str) -> str | None:
+    """The first known parameter that an error's words name; a name is all that is taken of them."""
+    names = ("".join(found) for found in _QUOTED.findall(said))
+    return next((name for name in names if name in OPENAI_PARAMETERS - _ORDINARY), None)
 
 
 def _window(said: str, told: object) -> int | None:

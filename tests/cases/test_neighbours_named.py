@@ -140,6 +140,8 @@ BLAMED: Mapping[str, tuple[int, object, str | None]] = {
     "FastAPI": (422, {"detail": EXTRA}, "top_k"),
     "Mistral": (422, {"object": "error", "message": {"detail": EXTRA}}, "top_k"),
     "vLLM": (400, {"message": "[{'loc': ('body', 'top_p'), 'msg': 'PROMPT'}]"}, "top_p"),
+    "words": (400, {"error": {"message": "PROMPT: `max_tokens` must be above 1"}}, "max_tokens"),
+    "a role": (400, {"error": {"message": "roles must alternate 'user' and 'assistant'"}}, None),
     "nobody's": (400, {"error": {"message": "no", "param": "PROMPT.x"}}, None),
     "nothing known": (422, {"detail": [{"loc": ["body", "PROMPT"]}]}, None),
     "a depth": (400, {"detail": json.loads("[" * 300 + "]" * 300)}, None),

@@ -141,3 +141,23 @@ def test_no_word_comes_along(canary: str) -> None:
 
 def test_the_wait_is_told() -> None:
     assert bedrock_failure(429, ((b"retry-after", b"3"),), b"", 0).retry_after == 3
+
+
+@pytest.mark.parametrize(
+    ("words", "named"),
+    [
+        ("`temperature` and `top_p` cannot both be specified for this model.", "temperature"),
+        ("`max_tokens` must be greater than `thinking.budget_tokens`. PROMPT", "max_tokens"),
+        ("The text field in the ContentBlock object at messages.3.content.0 is blank.", "messages"),
+        ("tools.0.custom.input_schema: PROMPT", "tools"),
+        ("This model does not support assistant message prefill.", None),
+        ("a conversation must alternate between `user` and `assistant`", None),
+    ],
+)
+def test_the_parameter_is_named(words: str, named: str | None) -> None:
+    """A model's own rules, as of BerriAI/litellm#39627: which was broken stands in words alone."""
+    body = json.dumps({"message": f"The model returned the following errors: {words}"}).encode()
+    failure = bedrock_failure(400, ((b"x-amzn-errortype", b"ValidationException"),), body, 0)
+    assert (failure.kind, failure.param) == (Kind.CLIENT, named)
+    assert (f"`{named}`" in failure.message) is (named is not None)
+    assert "PROMPT" not in failure.message
