@@ -60,6 +60,8 @@ class NotInLog(AuditError):
     """The log holds no entry there."""
 
 
+# No log has so many lines, and no iterator counts further.
+_MOST: Final = 1 << 62
 _RECORD: Final = re.compile(r"([^/]+)/([0-9]{1,19})(?:/[0-9a-f]{64})?")
 
 
@@ -153,7 +155,7 @@ class LogReader:
     def _holding(self, index: int) -> Segment:
         segments, name = self._folder.hashed(), self._folder.path.name
         at = bisect_right([segment.first for segment in segments], index) - 1
-        if index < 0 or at < 0:
+        if not 0 <= index < _MOST or at < 0:
             raise NotInLog(f"`{name}` has no line {index}")
         if at + 1 < len(segments) and not segments[at].path.exists():
             raise NotInLog(f"line {index} of `{name}` was released: restore it from its seal")
