@@ -112,8 +112,8 @@ class Converse:
             self._warm_up()
 
     def __reduce__(self) -> tuple[type[Converse], tuple[()]]:
-        """A worker makes its own of it: what is pickled by its parts has litellm imported by whoever
-        unpickles it, with all that is off here."""
+        """A worker makes its own: unpickled by its parts, it would have litellm imported with all
+        that is off here."""
         return Converse, ()
 
     def _warm_up(self) -> None:
