@@ -202,6 +202,7 @@ async def test_what_a_sibling_judged_is_counted_and_handed_on(tmp_path: Path) ->
         assert await one.answer(Judged("gone", shadow, 5.0)) is True
         found = await one.answer(AuditsAsked())
         assert isinstance(found, Audits)
+        assert found.found is not None
         [(name, audit)] = found.found.items()
         assert name[0] == model
         assert audit.returned("tenant=eu")
