@@ -294,8 +294,6 @@ class WaitingRoom(Generic[T]):
 
     def wake(self) -> None:
         """Room may have come free: give it to whose turn it is, until there is no more."""
-        if not self._lines:
-            return
         full: set[frozenset[str]] = set()
         while self._lines and (waiter := self._next(full)) is not None:
             if waiter.found.done():
