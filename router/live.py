@@ -231,6 +231,7 @@ class Live:
         waiting = self._waiting_for()
         for endpoint in self.snapshot.targets:
             keys = self.snapshot.replicas(endpoint)
+            self.metrics.set("domicile_replicas", len(keys), (endpoint,))
             tokens = sum(self.inflight.tokens(key) for key in keys)
             self.metrics.set("domicile_inflight_tokens", tokens, (endpoint,))
             most = max((self.balance.saturation(endpoint, key) for key in keys), default=0.0)

@@ -168,6 +168,7 @@ ALL: Final = (
     ),
     Described("domicile_workers", "gauge", "Worker processes, by state.", ("state",), summed=True),
     Described("domicile_worker_restarts_total", "counter", "Workers that were started again.", ()),
+    Described("domicile_replicas", "gauge", "Replicas of an endpoint, as found.", ("endpoint",)),
     Described("domicile_marked_replicas", "gauge", "Replicas under a bad mark.", ()),
     Described("domicile_log_size", "gauge", "Entries in the region log.", ()),
     Described("domicile_export_behind", "gauge", "Lines a sink has still to look at.", ("sink",)),

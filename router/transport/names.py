@@ -28,8 +28,8 @@ RESOLVING: Final = 8
 waits for a name server can't be ended."""
 
 
-class NoService(Exception):
-    """The name can't be looked up now, or names nothing; says why, in words for the operator."""
+class NotFound(Exception):
+    """It can't be looked up now, or names nothing; says why, in words for the operator."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +52,11 @@ class Service:
 
 
 Look = Callable[[str], Awaitable[Service]]
+
+
+def base_url(address: str, port: int | str, scheme: str = "http") -> str:
+    """The URL of a server at an address or host."""
+    return f"{scheme}://[{address}]:{port}" if ":" in address else f"{scheme}://{address}:{port}"
 
 
 class Addresses:
@@ -82,7 +87,7 @@ class Names:
         second, for which all streams would stand still.
 
         Raises:
-            NoService: there are none, or an answer that is needed did not come.
+            NotFound: there are none, or an answer that is needed did not come.
         """
         from dns.exception import DNSException
 
@@ -90,7 +95,7 @@ class Names:
         try:
             return await loop.run_in_executor(self._threads, self._found, name)
         except DNSException as error:
-            raise NoService(f"`{name}`: {_said(error)}") from None
+            raise NotFound(f"`{name}`: {_said(error)}") from None
 
     def _found(self, name: str) -> Service:
         return asyncio.run(self._service(name))
@@ -100,9 +105,9 @@ class Names:
         answer = await resolver.resolve(name, "SRV", search=False, lifetime=LIFETIME)
         records = [(str(r.target), int(r.port), int(r.priority), int(r.weight)) for r in answer]
         if any(host == "." for host, *_ in records):
-            raise NoService(f"`{name}` says that there is no such service")
+            raise NotFound(f"`{name}` says that there is no such service")
         if len(records) > MOST:
-            raise NoService(f"`{name}` has {len(records)} records; {MOST} at most are read")
+            raise NotFound(f"`{name}` has {len(records)} records; {MOST} at most are read")
         hosts = sorted({host for host, *_ in records})
         turns = asyncio.Semaphore(AT_ONCE)
         asked = (_addresses(resolver, host, turns) for host in hosts)
@@ -113,7 +118,7 @@ class Names:
             for address in found[host][0]
         ]
         if not places:
-            raise NoService(f"no host that `{name}` names has an address")
+            raise NotFound(f"no host that `{name}` names has an address")
         ttl = min([float(answer.chaining_result.minimum_ttl), *(found[host][1] for host in hosts)])
         left = [host.rstrip(".") for host in hosts if not found[host][0]]
         return Service(tuple(dict.fromkeys(places)), ttl, tuple(left))

@@ -2,53 +2,46 @@
 ready.
 
 - `dns`: every address of a name, so that each replica has its own load, health and connections;
-- `srv`: every address of every SRV record, by priority and weight, asked for again after its TTL;
+- `srv`: every address of every SRV record, by priority and weight, asked for again after its TTL,
+  an hour at most;
 - `kubernetes`: the ready endpoints of a service, from the API server the pod is told of;
 - `file`: one base URL a line; `#` begins a comment.
 
 What can't be looked up stays as it was: a resolver that is down must not empty a fleet, nor keep
-another one from being found: each is looked up beside the others, and in force at once. An
-address outside the endpoint's `replicas: {within: …}` is left out and told. Membership is no
-part of a decision (the endpoint's region is the baseline's word for all of its replicas), so the
-snapshot keeps its digest.
+another one from being found: each is looked up beside the others, once for all endpoints that name
+it, and in force at once. An address outside the endpoint's `replicas: {within: …}` is left out and
+told. Membership is no part of a decision (the endpoint's region is the baseline's word for all of
+its replicas), so the snapshot keeps its digest.
 """
 
 from __future__ import annotations
 
 import asyncio
+from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
-import orjson
-
 from regions.model import Endpoint
-from router.config import ConfigError
 from router.live import Live
 from router.settings import bounded
-from router.settings.authorities import authorities
-from router.settings.members import Place, inside, looked_up
+from router.settings.members import Members, Place, inside, looked_up
 from router.settings.swap import Swap
-from router.transport.messages import (
-    AttemptFailed,
-    Origin,
-    OutboundRequest,
-    Timeouts,
-    Tls,
-    Transport,
-    read_body,
-)
-from router.transport.names import Addresses, Look, Names, NoService, Service
+from router.snapshot import Snapshot
+from router.transport.messages import Origin, Transport
+from router.transport.names import Addresses, Look, Names, NotFound, Service, base_url
+from router.watch.kubernetes import ACCOUNT, ready
 
-ACCOUNT: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount")
-"""Where Kubernetes puts a pod's token and the API server's CA."""
-LONGEST: Final = 5.0
 AT_ONCE: Final = 32
 """Fleets looked up at a time."""
 PATIENCE: Final = 10.0
 """Seconds for one fleet; the system's own functions take more where a name server is gone."""
-LARGEST: Final = 16 << 20
+AHEAD: Final = 5.0
+"""Seconds for which a reload waits for the replicas of a fleet that is new in it."""
+COUNTS: Final = 3600.0
+"""Seconds for which a TTL is believed: one of years, by mistake, would keep servers that are gone
+until a restart."""
 LEAST: Final = 0.01
 """The part of a replica whose weight is 0."""
 TOLD: Final = 3
@@ -69,56 +62,6 @@ class Looked:
     places: tuple[Place, ...]
     left: tuple[str, ...] = ()
     ttl: float = 0.0
-
-
-class NotFound(Exception):
-    """A fleet that can't be looked up now; says why, in words for the operator."""
-
-
-@dataclass(frozen=True, slots=True)
-class Cluster:
-    """How a pod reaches its API server; its authority and `token` are read each time, since they
-    are renewed."""
-
-    origin: Origin
-    account: Path
-
-    @classmethod
-    def of(cls, environment: Mapping[str, str], account: Path = ACCOUNT) -> Cluster:
-        """From what every pod is told.
-
-        Raises:
-            NotFound: this is no pod, or it is told of no authority.
-        """
-        host = environment.get("KUBERNETES_SERVICE_HOST")
-        port = environment.get("KUBERNETES_SERVICE_PORT", "443")
-        if not host or not port.isdigit():
-            raise NotFound("`KUBERNETES_SERVICE_HOST` is not set: this router runs in no cluster")
-        try:
-            tls = Tls(authorities(account / "ca.crt"))
-        except ConfigError as error:
-            raise NotFound(str(error)) from None
-        return cls(Origin("https", host.lower(), int(port), tls), account)
-
-    def request(self, namespace: str, service: str) -> OutboundRequest:
-        """The question for a service's slices.
-
-        Raises:
-            NotFound: there is no token.
-        """
-        try:
-            token = (self.account / "token").read_text().strip()
-        except (OSError, UnicodeDecodeError) as error:
-            raise NotFound(f"the pod's token can't be read: {type(error).__name__}") from None
-        target = (
-            f"/apis/discovery.k8s.io/v1/namespaces/{namespace}/endpointslices"
-            f"?labelSelector=kubernetes.io%2Fservice-name%3D{service}"
-        )
-        headers = (
-            (b"authorization", b"Bearer " + token.encode("ascii")),
-            (b"accept", b"application/json"),
-        )
-        return OutboundRequest(self.origin, "GET", target, headers)
 
 
 class Discoverer:
@@ -153,38 +96,51 @@ class Discoverer:
     async def look(self) -> None:
         """One round. What was found is in force when this returns; each failure is told."""
         turns = asyncio.Semaphore(AT_ONCE)
-        known = looked_up(self._swap.base.policy)
-        notes = {_note(endpoint) for endpoint in known}
+        known = named_by(self._swap.base)
+        notes = {_note(endpoint) for endpoints in known.values() for endpoint in endpoints}
         for gone in [one for one in self._live.notes if one.startswith(NOTE) and one not in notes]:
             del self._live.notes[gone]
-        due = [one for one in known if not self._is_good(one)]
-        await asyncio.gather(*(self._one(endpoint, turns) for endpoint in due))
+        self._until = {what: at for what, at in self._until.items() if what in known}
+        due = [(what, by) for what, by in known.items() if not self._is_good(what)]
+        await asyncio.gather(*(self._one(what, by, turns) for what, by in due))
 
-    def _is_good(self, endpoint: Endpoint) -> bool:
-        """Whether what was found for it still counts: its TTL is not over."""
-        what = endpoint.settings["replicas"]
+    async def ahead(self, base: Snapshot) -> Members:
+        """The replicas of fleets that are new in a snapshot: without them its endpoints would
+        answer nobody from the reload until the next look. What is not found is told."""
+        new = [item for item in named_by(base).items() if not self._swap.knows(item[0])]
+        found = await asyncio.gather(*(self._looked(*one, AHEAD) for one in new))
+        return {
+            what: looked.places
+            for (what, _), looked in zip(new, found, strict=True)
+            if looked is not None
+        }
+
+    def _is_good(self, what: str) -> bool:
+        """Whether what was found there still counts: its TTL is not over."""
         return self._swap.knows(what) and self._live.loop_time() < self._until.get(what, 0.0)
 
-    async def _one(self, endpoint: Endpoint, turns: asyncio.Semaphore) -> None:
-        note, what = _note(endpoint), endpoint.settings["replicas"]
+    async def _one(self, what: str, by: Sequence[Endpoint], turns: asyncio.Semaphore) -> None:
         async with turns:
-            try:
-                async with asyncio.timeout(PATIENCE):
-                    found = await self.found(what)
-                told = [*found.left, *_outside(endpoint, found.places)]
-            except NotFound as error:
-                self._live.notes[note] = str(error)
-                return
-            except TimeoutError:
-                self._live.notes[note] = f"`{what}` was not found in {PATIENCE:g} s"
-                return
-        if not found.places:
-            told = [f"`{what}` has no replica now"]
-        self._live.notes.pop(note, None)
-        if told:
-            self._live.notes[note] = "; ".join(told)
-        await self._swap.people(what, found.places)
-        self._until[what] = self._live.loop_time() + found.ttl
+            looked = await self._looked(what, by, PATIENCE)
+        if looked is not None:
+            await self._swap.people(what, looked.places)
+            self._until[what] = self._live.loop_time() + min(looked.ttl, COUNTS)
+
+    async def _looked(self, what: str, by: Sequence[Endpoint], patience: float) -> Looked | None:
+        """What is at a source, if any of the endpoints that name it may use it; each is told of."""
+        try:
+            async with asyncio.timeout(patience):
+                looked = await self.found(what)
+        except (NotFound, TimeoutError) as error:
+            told = str(error) or f"`{what}` was not found in {patience:g} s"
+            self._live.notes.update({_note(endpoint): told for endpoint in by})
+            return None
+        said = [_told(what, looked, endpoint) for endpoint in by]
+        for endpoint, (told, _) in zip(by, said, strict=True):
+            self._live.notes.pop(_note(endpoint), None)
+            if told:
+                self._live.notes[_note(endpoint)] = told
+        return looked if any(usable for _, usable in said) else None
 
     async def found(self, source: str) -> Looked:
         """What is there now, of one that says so of its `replicas`. Raises NotFound."""
@@ -201,10 +157,7 @@ class Discoverer:
         return replace(found, places=places)
 
     async def _srv(self, what: str) -> Looked:
-        try:
-            found = await self._service(what)
-        except NoService as error:
-            raise NotFound(str(error)) from None
+        found = await self._service(what)
         looked = placed(shared(found))
         without = [f"`{host}` has no address" for host in found.left_out[:TOLD]]
         return replace(looked, left=(*looked.left, *without), ttl=found.ttl)
@@ -219,7 +172,12 @@ class Discoverer:
             raise NotFound(f"`{host}` can't be resolved") from None
         if not found:
             raise NotFound(f"`{host}` has no address")
-        return [_url(one, int(port)) for one in found]
+        return [base_url(one, int(port)) for one in found]
+
+    async def _kubernetes(self, what: str) -> list[str]:
+        return await ready(
+            what, self._environment, self._account, self._transport, self._live.loop_time
+        )
 
     async def _file(self, what: str) -> list[str]:
         text = await self._settled(what)
@@ -245,23 +203,6 @@ class Discoverer:
         except (OSError, UnicodeDecodeError):
             raise NotFound(f"`{what}` can't be read") from None
 
-    async def _kubernetes(self, what: str) -> list[str]:
-        namespace, _, service = what.partition("/")
-        if not _is_label(namespace) or not _is_label(service):
-            raise NotFound(f"`{what}` is not NAMESPACE/SERVICE")
-        request = Cluster.of(self._environment, self._account).request(namespace, service)
-        now = self._live.loop_time()
-        try:
-            response = await self._transport.send(
-                request, Timeouts(now + LONGEST, LONGEST, LONGEST)
-            )
-            body = await read_body(response, LARGEST, now + LONGEST)
-        except AttemptFailed as error:
-            raise NotFound(f"the API server does not answer: {error.told}") from None
-        if response.status != 200:
-            raise NotFound(f"the API server answers {response.status} for `{what}`")
-        return list(slices(body))
-
 
 def shared(found: Service) -> Iterator[Sought]:
     """The places of a service, each once, with its part of its priority's load.
@@ -274,7 +215,7 @@ def shared(found: Service) -> Iterator[Sought]:
     for one in sorted(found.places, key=lambda one: (one.priority, -one.weight)):
         most = heaviest[one.priority]
         share = max(LEAST, one.weight / most) if most else 1.0
-        yield _url(one.address, one.port), one.priority, share
+        yield base_url(one.address, one.port), one.priority, share
 
 
 def placed(found: Iterable[Sought]) -> Looked:
@@ -300,83 +241,28 @@ def placed(found: Iterable[Sought]) -> Looked:
     return Looked(tuple(ordered), tuple(left[:1]))
 
 
+def named_by(snapshot: Snapshot) -> dict[str, list[Endpoint]]:
+    """Where a snapshot's replicas are looked up → the endpoints that have them from there."""
+    found = defaultdict(list)
+    for endpoint in looked_up(snapshot.policy):
+        found[endpoint.settings["replicas"]].append(endpoint)
+    return found
+
+
 def _note(endpoint: Endpoint) -> str:
     return NOTE + endpoint.name
 
 
-def _outside(endpoint: Endpoint, found: Sequence[Place]) -> list[str]:
-    """What is told of places that the endpoint may not use. Raises NotFound: it may use none."""
-    left = len(found) - len(inside(endpoint, found))
-    if found and left == len(found):
-        raise NotFound(f"all {left} addresses found lie outside `within`")
-    return [f"{left} of {len(found)} addresses found lie outside `within`"] if left else []
-
-
-def slices(body: bytes) -> Iterator[str]:
-    """The URLs of the ready endpoints in a list of EndpointSlices.
-
-    The port named `http` is taken, else the first of TCP. An endpoint that doesn't say whether it
-    is ready is, as the API defines; one that terminates is not, though a service may publish what
-    isn't ready. Of its addresses the API gives a meaning to the first alone. A pod with IPv4 and
-    IPv6, which stands in a slice of each, is one replica.
-
-    Raises:
-        NotFound: no such list.
-    """
-    try:
-        document: object = orjson.loads(body)
-    except orjson.JSONDecodeError:
-        raise NotFound("the API server's answer is no JSON") from None
-    items = document.get("items") if isinstance(document, dict) else None
-    if not isinstance(items, list):
-        raise NotFound("the API server's answer is no list of EndpointSlices")
-    found: dict[object, str] = {}
-    for item in sorted(items, key=_family):
-        port = _port(_listed(item, "ports"))
-        for endpoint in _listed(item, "endpoints"):
-            addresses = _listed(endpoint, "addresses")
-            if port is not None and addresses and _ready(endpoint):
-                url = _url(str(addresses[0]), port)
-                found.setdefault(_pod(endpoint, port) or url, url)
-    yield from found.values()
-
-
-def _listed(item: object, name: str) -> list[object]:
-    found = item.get(name) if isinstance(item, dict) else None
-    return found if isinstance(found, list) else []
-
-
-def _family(item: object) -> str:
-    return str(item.get("addressType")) if isinstance(item, dict) else ""
-
-
-def _pod(endpoint: object, port: int) -> tuple[str, int] | None:
-    """Whose port it is, where that is told."""
-    target = endpoint.get("targetRef") if isinstance(endpoint, dict) else None
-    uid = target.get("uid") if isinstance(target, dict) else None
-    return (uid, port) if isinstance(uid, str) and uid else None
-
-
-def _port(ports: Sequence[object]) -> int | None:
-    known = [one for one in ports if isinstance(one, dict) and isinstance(one.get("port"), int)]
-    known = [one for one in known if one.get("protocol", "TCP") == "TCP"]
-    named = [one for one in known if one.get("name") == "http"]
-    return next((int(one["port"]) for one in [*named, *known]), None)
-
-
-def _ready(endpoint: object) -> bool:
-    conditions = endpoint.get("conditions") if isinstance(endpoint, dict) else None
-    if not isinstance(conditions, dict):
-        return True
-    return conditions.get("ready") is not False and conditions.get("terminating") is not True
-
-
-def _is_label(name: str) -> bool:
-    return bool(name) and name.replace("-", "").isalnum() and name.isascii()
-
-
-def _url(address: str, port: int) -> str:
-    return f"http://[{address}]:{port}" if ":" in address else f"http://{address}:{port}"
+def _told(what: str, looked: Looked, endpoint: Endpoint) -> tuple[str, bool]:
+    """What an operator should know of what was found for an endpoint, and whether that counts:
+    if all of it lies outside `within`, it doesn't."""
+    found, usable = len(looked.places), len(inside(endpoint, looked.places))
+    if not found:
+        return f"`{what}` has no replica now", True
+    if not usable:
+        return f"all {found} addresses found lie outside `within`", False
+    outside = f"{found - usable} of {found} addresses found lie outside `within`"
+    return "; ".join([*looked.left, *([outside] if usable < found else [])]), True
 
 
 def checked(url: str) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Final, Protocol
 
@@ -18,7 +17,7 @@ from router.narrowing.operator import new_token, token_path
 from router.narrowing.quarantine import Quarantine
 from router.narrowing.veto_file import VetoFile
 from router.settings.credentials import INSTANCE_ROLE
-from router.settings.members import Members, Place, looked_up, sources
+from router.settings.members import looked_up
 from router.settings.reload import Reloader, Source
 from router.settings.swap import Swap
 from router.snapshot import Snapshot
@@ -40,8 +39,6 @@ LISTEN: Final = 0.1
 LOOK_AT_SEGMENTS: Final = 60.0
 LOOK_AT_SINKS: Final = 2.0
 LOOK_AT_PEERS: Final = 60.0
-AHEAD: Final = 5.0
-"""Seconds for which a reload waits for the replicas of a fleet that is new in it."""
 
 
 class Waiting(Protocol):
@@ -128,7 +125,7 @@ class Watches:
         prober = Prober(live, transport, Scraper(live, transport), watch.probe)
         base = Path() if source is None else source.path.parent
         discoverer = Discoverer(live, swap, transport, environment, base, Addresses())
-        swap.ahead = partial(_ahead, discoverer, swap)
+        swap.ahead = discoverer.ahead
         first = bool(looked_up(live.snapshot.policy))
         fleet = [
             Loop("discover", watch.discover, discoverer.look, first=first, limit=30.0, soon=sought),
@@ -166,23 +163,6 @@ class Watches:
         await asyncio.gather(*self._asked, return_exceptions=True)
         await self._loops.close()
         await self._prober.close()
-
-
-async def _ahead(discoverer: Discoverer, swap: Swap, base: Snapshot) -> Members:
-    """The replicas of fleets that are new in a snapshot: without them its endpoints would answer
-    nobody from the reload until the next look. That look tells of what is not found."""
-    new = [source for source in sources(base) if not swap.knows(source)]
-
-    async def one(source: str) -> Sequence[Place]:
-        async with asyncio.timeout(AHEAD):
-            return (await discoverer.found(source)).places
-
-    found = await asyncio.gather(*map(one, new), return_exceptions=True)
-    return {
-        source: places
-        for source, places in zip(new, found, strict=True)
-        if not isinstance(places, BaseException)
-    }
 
 
 def _loops(

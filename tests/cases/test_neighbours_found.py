@@ -15,7 +15,7 @@ from regions.fleet import Reading, parse_metrics
 from router.providers.base import Bearer, Target
 from router.transport.messages import OutboundRequest, OutboundResponse, Timeouts
 from router.watch import probe
-from router.watch.discover import slices
+from router.watch.kubernetes import slices
 from router.watch.probe import Prober
 from router.watch.scrape import Scraper
 from tests.router.scripted import (

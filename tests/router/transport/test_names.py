@@ -9,7 +9,7 @@ import threading
 import pytest
 
 from router.transport import names
-from router.transport.names import Addresses, Located, Names, NoService, Service
+from router.transport.names import Addresses, Located, Names, NotFound, Service
 from tests.router.transport.nameserver import NameServer, nameserver
 
 NAME = "_llm._tcp.fra.example."
@@ -58,7 +58,7 @@ async def test_a_host_whose_server_fails_is_not_taken_for_gone() -> None:
         server.srv(NAME, "1 1 80 a.example.", "1 1 80 ill.example.")
         server.a("a.example.", "10.0.0.1")
         server.broken.add("ill.example.")
-        with pytest.raises(NoService, match="every name server failed"):
+        with pytest.raises(NotFound, match="every name server failed"):
             await looked(server)
 
 
@@ -78,10 +78,10 @@ async def test_what_cannot_be_looked_up_is_said_in_a_word(
             ("empty._tcp.example.", "no host that .* has an address"),
             ("bad..name", "EmptyLabel"),
         ):
-            with pytest.raises(NoService, match=said):
+            with pytest.raises(NotFound, match=said):
                 await looked(server, name)
         server.silent = True
-        with pytest.raises(NoService, match="no name server answered in time"):
+        with pytest.raises(NotFound, match="no name server answered in time"):
             await looked(server)
 
 

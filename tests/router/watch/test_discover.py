@@ -1,92 +1,28 @@
-"""Discovery from names, files and Kubernetes: what is found serves, what is gone is forgotten."""
+"""Discovery from names and files: what is found serves, what is gone is forgotten."""
 
 from __future__ import annotations
 
 import asyncio
-import json
-from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from regions.health import Sign, Standing
+from regions.health import Sign
 from router.providers.base import Bearer
-from router.transport.messages import OutboundRequest, OutboundResponse, Timeouts, Tls
+from router.transport.names import Located, NotFound, Service
 from router.watch import discover, start
-from router.watch.discover import Discoverer, NotFound, checked, placed, slices
+from router.watch.discover import Discoverer, checked, placed
 from tests.cases.built import BASELINE, ENVIRONMENT, Files, built, until
-from tests.certificates import Paper
 from tests.router.crowd import hosts
-from tests.router.scripted import Reply, Scripted, ScriptedTransport, answer, refused
-
-URL = 'url: "http://fra1"'
-CLUSTER = Paper.authority("cluster")
-POD = {"KUBERNETES_SERVICE_HOST": "10.0.0.1", "KUBERNETES_SERVICE_PORT": "6443"}
+from tests.router.scripted import answer, refused
+from tests.router.watch.fleets import FILE, URL, Names, Server, fleet, keys
 
 
 @pytest.fixture(autouse=True)
 def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(discover, "SETTLED", 0.05)
-
-
-class Names:
-    """A resolver whose answers a test sets."""
-
-    def __init__(self, *found: str) -> None:
-        self.found: Sequence[str] = found
-        self.down = False
-
-    async def __call__(self, host: str, port: int) -> Sequence[str]:
-        assert (host, port) == ("fra.internal", 8000)
-        if self.down:
-            raise OSError(5, "no answer")
-        return self.found
-
-
-class Server(ScriptedTransport):
-    """An API server."""
-
-    def __init__(self, made: Reply | Exception) -> None:
-        super().__init__(lambda host, number: answer())
-        self.made = made
-
-    async def send(self, request: OutboundRequest, timeouts: Timeouts) -> OutboundResponse:
-        """See `Transport`."""
-        self.sent.append(request)
-        if isinstance(self.made, Exception):
-            raise self.made
-        return self.made
-
-
-@asynccontextmanager
-async def fleet(
-    folder: Path,
-    replicas: str,
-    names: Names | None = None,
-    server: Server | None = None,
-    environment: Mapping[str, str] = ENVIRONMENT,
-    more: str = "",
-) -> AsyncIterator[tuple[Scripted, Discoverer]]:
-    """A router whose `fra` is looked up, and its discoverer; the router's own finds nothing."""
-    text = BASELINE.replace(URL, f"replicas: {replicas}{more}")
-    files = Files(baseline=text, environment=environment)
-    async with built(folder, lambda host, number: answer(), files) as world:
-        assert world.router.watches is not None
-        swap, live = world.router.watches.swap, world.router.live
-        account = folder / "account"
-        out = server or Server(refused())
-        yield world, Discoverer(live, swap, out, environment, folder, names or Names(), account)
-
-
-def keys(world: Scripted) -> list[str]:
-    return list(world.router.live.snapshot.targets["fra"])
-
-
-FILE = "{file: fra.txt}"
 
 
 async def test_a_file_that_changes_under_us(tmp_path: Path) -> None:
@@ -172,94 +108,6 @@ async def test_addresses_outside_the_fleet_s_networks_are_left_out(
         assert "outside" in world.router.live.notes["discover:fra"]
 
 
-def slice_of(*found: tuple[str, bool | None], port: str = "http") -> dict[str, object]:
-    return {
-        "ports": [{"name": "metrics", "port": 9}, {"name": port, "port": 8000}],
-        "endpoints": [
-            {"addresses": [address], "conditions": {} if ready is None else {"ready": ready}}
-            for address, ready in found
-        ],
-    }
-
-
-def listed(*items: object) -> Reply:
-    return Reply(200, (), [json.dumps({"items": list(items)}).encode()])
-
-
-@asynccontextmanager
-async def pod(folder: Path, server: Server) -> AsyncIterator[tuple[Scripted, Discoverer]]:
-    (folder / "account").mkdir()
-    (folder / "account" / "token").write_text("pod-token\n")
-    (folder / "account" / "ca.crt").write_text(CLUSTER.pem)
-    environment = {**ENVIRONMENT, **POD}
-    async with fleet(folder, "{kubernetes: llm/large}", None, server, environment) as found:
-        yield found
-
-
-async def test_the_ready_endpoints_of_a_service(tmp_path: Path) -> None:
-    server = Server(
-        listed(slice_of(("10.1.0.1", True), ("10.1.0.2", False)), slice_of(("10.1.0.3", None)))
-    )
-    async with pod(tmp_path, server) as (world, one):
-        live = world.router.live
-        assert live.balance.condition("fra").standing is Standing.MARKED
-        await one.look()
-        assert keys(world) == ["fra/10.1.0.1:8000", "fra/10.1.0.3:8000"]
-        asked = server.sent[0]
-        assert str(asked.origin) == "https://10.0.0.1:6443"
-        assert asked.origin.tls == Tls(CLUSTER.pem)
-        renewed = Paper.authority("renewed")
-        (tmp_path / "account" / "ca.crt").write_text(f"# new\n{renewed.pem}")
-        assert asked.target.startswith(
-            "/apis/discovery.k8s.io/v1/namespaces/llm/endpointslices?labelSelector="
-        )
-        assert dict(asked.headers)[b"authorization"] == b"Bearer pod-token"
-        server.made = listed(slice_of(("10.1.0.4", True)))
-        await one.look()
-        assert keys(world) == ["fra/10.1.0.4:8000"]
-        assert server.sent[-1].origin.tls == Tls(renewed.pem)
-        (await world.ask("de")).sent["x-domicile-endpoint"]
-        assert world.transport.sent[-1].origin.host == "10.1.0.4"
-
-
-@pytest.mark.parametrize(
-    "made", [refused(), Reply(403), Reply(200, (), [b"{"]), Reply(200, (), [b"[]"])]
-)
-async def test_an_api_server_in_trouble_empties_nothing(
-    tmp_path: Path, made: Reply | Exception
-) -> None:
-    server = Server(listed(slice_of(("10.1.0.1", True))))
-    async with pod(tmp_path, server) as (world, one):
-        await one.look()
-        server.made = made
-        await one.look()
-        assert keys(world) == ["fra/10.1.0.1:8000"]
-        assert "API server" in world.router.live.notes["discover:fra"]
-
-
-async def test_outside_a_cluster_it_is_told(tmp_path: Path) -> None:
-    async with fleet(tmp_path, "{kubernetes: llm/large}") as (world, one):
-        await one.look()
-        assert "no cluster" in world.router.live.notes["discover:fra"]
-
-
-@given(st.recursive(
-    st.none() | st.booleans() | st.integers() | st.text(max_size=5),
-    lambda inner: st.lists(inner, max_size=3)
-    | st.dictionaries(
-        st.sampled_from(["items", "ports", "port", "endpoints", "addresses", "conditions"]),
-        inner, max_size=4,
-    ),
-    max_leaves=12,
-))  # fmt: skip
-def test_no_answer_breaks_the_reading(document: object) -> None:
-    try:
-        found = list(slices(json.dumps(document).encode()))
-    except NotFound:
-        return
-    assert all(one.startswith("http://") for one in found)
-
-
 async def test_a_fleets_credential_goes_to_its_replicas(tmp_path: Path) -> None:
     (tmp_path / "fra.txt").write_text("http://10.1.0.1:80\n")
     more = ', credentials: "env:OPENAI_EU"'
@@ -340,18 +188,6 @@ async def test_of_a_file_that_is_being_written_nothing_is_taken(tmp_path: Path) 
         assert len(keys(world)) == 3
 
 
-async def test_one_odd_address_keeps_no_other_from_being_found(tmp_path: Path) -> None:
-    """A whole fleet stood still for one slice with an address that can't be called."""
-    odd = slice_of(("fe80::1%eth0", True), ("", True), ("10.1.0.1", True))
-    server = Server(listed(odd, slice_of(("10.1.0.2", True))))
-    async with pod(tmp_path, server) as (world, one):
-        await one.look()
-        assert keys(world) == ["fra/10.1.0.1:8000", "fra/10.1.0.2:8000"]
-        server.made = listed(slice_of(("", True)))
-        await one.look()
-        assert len(keys(world)) == 2
-
-
 def test_what_cannot_be_called_is_left_out_and_told() -> None:
     found = placed([("http://10.1.0.1:0", 0, 1.0), ("http://10.1.0.1:80", 0, 1.0)])
     assert [one.at for one in found.places] == ["10.1.0.1:80"]
@@ -397,3 +233,92 @@ async def test_a_name_server_that_is_gone_keeps_no_other_fleet_from_being_found(
             told = f"`dns:{name}.internal:8000` was not found in {discover.PATIENCE:g} s"
             await until(partial(said, f"discover:{name}", told), 8)
         await asyncio.wait_for(looking, 5)
+
+
+def shared(within: str = "") -> Files:
+    """A router whose `fra` and `par` are the servers behind one name."""
+    source = 'dns: "fra.internal:8000"'
+    here = f"region: self:fra1, replicas: {{{source}{within}}}"
+    text = BASELINE.replace('region: self:par1, url: "http://par1"', here)
+    return Files(baseline=text.replace(URL, f"replicas: {{{source}}}"))
+
+
+class Counted(Names):
+    """A resolver that counts what it is asked."""
+
+    asked = 0
+
+    async def __call__(self, host: str, port: int) -> Sequence[str]:
+        self.asked += 1
+        return await super().__call__(host, port)
+
+
+async def test_what_several_endpoints_name_is_looked_up_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(start, "Addresses", Hanging)  # the router's own looks find nothing
+    async with built(tmp_path, lambda host, number: answer(), shared()) as world:
+        assert world.router.watches is not None
+        swap, live, names = world.router.watches.swap, world.router.live, Counted("10.1.0.1")
+        one = Discoverer(live, swap, Server(refused()), {}, tmp_path, names)
+        for look in (1, 2):
+            await one.look()
+            assert names.asked == look
+        assert list(live.snapshot.targets["fra"]) == ["fra/10.1.0.1:8000"]
+        assert list(live.snapshot.targets["par"]) == ["par/10.1.0.1:8000"]
+        names.down = True
+        await one.look()
+        told = "`fra.internal` can't be resolved"
+        assert [live.notes[f"discover:{name}"] for name in ("fra", "par")] == [told, told]
+
+
+async def test_each_endpoint_is_told_of_what_it_may_not_use_of_a_shared_source(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(start, "Addresses", Hanging)  # the router's own looks find nothing
+    files = shared(", within: [10.2.0.0/16]")
+    async with built(tmp_path, lambda host, number: answer(), files) as world:
+        assert world.router.watches is not None
+        swap, live, names = world.router.watches.swap, world.router.live, Names("10.1.0.1")
+        one = Discoverer(live, swap, Server(refused()), {}, tmp_path, names)
+        await one.look()
+        assert list(live.snapshot.targets["fra"]) == ["fra/10.1.0.1:8000"]
+        assert "discover:fra" not in live.notes
+        assert list(live.snapshot.targets["par"]) == []
+        assert live.notes["discover:par"] == "all 1 addresses found lie outside `within`"
+
+
+async def test_a_ttl_of_years_is_believed_for_an_hour(tmp_path: Path) -> None:
+    """RFC 2181 lets one be of 68 years; what was found would have stayed until a restart."""
+    asked: list[str] = []
+
+    async def service(name: str) -> Service:
+        asked.append(name)
+        return Service((Located("10.1.0.1", 8000, 1, 1),), 2.0**31)
+
+    text = BASELINE.replace(URL, "replicas: {srv: _llm._tcp.fra}")
+    async with built(tmp_path, lambda host, number: answer(), Files(baseline=text)) as world:
+        assert world.router.watches is not None
+        live, now = world.router.live, [0.0]
+        live.loop_time = lambda: now[0]
+        swap = world.router.watches.swap
+        one = Discoverer(live, swap, Server(refused()), {}, tmp_path, service=service)
+        for at, looks in ((0.0, 1), (3599.0, 1), (3601.0, 2)):
+            now[0] = at
+            await one.look()
+            assert len(asked) == looks
+
+
+async def test_a_fleet_that_a_reload_does_not_find_is_told_with_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was told by the look after it, ten seconds later, and meanwhile nothing said why."""
+    monkeypatch.setattr(start, "Addresses", Hanging)
+    monkeypatch.setattr(discover, "AHEAD", 0.05)
+    async with built(tmp_path, lambda host, number: answer()) as world:
+        assert world.router.watches is not None
+        live = world.router.live
+        await world.router.watches.swap.reload(shared().load(tmp_path))
+        told = "`dns:fra.internal:8000` was not found in 0.05 s"
+        for name in ("fra", "par"):
+            assert f"discover:{name}: {told}" in live.degraded()

@@ -101,5 +101,10 @@ async def test_a_fleet_that_a_reload_brings_is_there_with_it(
             Path("fra.txt").write_text(lines)
         text = OWN.replace('url: "http://fra1"', "replicas: {file: fra.txt}")
         await world.router.watches.swap.reload(Files(baseline=text).load(tmp_path))
-        assert list(world.router.live.snapshot.targets["fra"]) == found
+        live = world.router.live
+        assert list(live.snapshot.targets["fra"]) == found
+        told = [one for one in live.degraded() if one.startswith("discover:fra")]
+        assert told == ([] if found else ["discover:fra: `fra.txt` can't be read"])
+        live.refresh_gauges()
+        assert live.metrics.value("domicile_replicas", ("fra",)) == len(found)
         assert (await world.ask("de")).status == (200 if found else 503)
