@@ -14,11 +14,16 @@ from types import MappingProxyType
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What an error code answers: HTTP status and the OpenAI error `type`."""
+    """What an error code answers: HTTP status and the OpenAI error `type`.
+
+    `retry`: the same request may be served later; `leave`: by another process even now, so that
+    its connection is closed: a client's next attempt would come over it to this one again.
+    """
 
     status: int
     type: str
     retry: bool = False
+    leave: bool = False
 
 
 _INVALID = "invalid_request_error"
@@ -75,7 +80,7 @@ ANSWERS: Mapping[str, Answer] = MappingProxyType(
         "burst_spent": Answer(503, "overloaded_error", retry=True),
         "burst_exceeded": Answer(400, _INVALID),
         # 9 commit
-        "log_unavailable": Answer(503, "log_error", retry=True),
+        "log_unavailable": Answer(503, "log_error", retry=True, leave=True),
         # 10 dispatch
         "upstream_unavailable": Answer(503, "upstream_error", retry=True),
         "bad_answer": Answer(502, "upstream_error"),
@@ -87,7 +92,7 @@ ANSWERS: Mapping[str, Answer] = MappingProxyType(
         # 11 relay, after the status is sent
         "incomplete": Answer(502, "upstream_error"),
         # anywhere
-        "shutting_down": Answer(503, "overloaded_error", retry=True),
+        "shutting_down": Answer(503, "overloaded_error", retry=True, leave=True),
         "internal": Answer(500, "internal_error"),
     }
 )

@@ -15,7 +15,7 @@ from typing import Final
 
 import uvicorn
 
-from router.app import BUILDING, Asgi, Clocks, Router
+from router.app import BUILDING, Asgi, Clocks, Receive, Router, Scope, Send
 from router.audit.settings import LogSettings
 from router.config import ConfigError
 from router.inbound.backlog import Backlog
@@ -89,7 +89,7 @@ def listener(
 ) -> Listener:
     """A server for one of the sockets; `inference` takes its routes off the ASGI way."""
     config = uvicorn.Config(
-        app,
+        _heads(app),
         loop="none",
         http=Door if inference is None else direct(inference, backlog),
         ws="none",
@@ -102,6 +102,18 @@ def listener(
         timeout_keep_alive=KEEP_ALIVE,
     )
     return Listener(config)
+
+
+def _heads(app: Asgi) -> Asgi:
+    """Answer HEAD as GET, of which uvicorn then leaves out the body: FastAPI's routes refuse it,
+    and monitors and load balancers ask so whether a server is well."""
+
+    async def answered(scope: Scope, receive: Receive, send: Send) -> None:
+        if scope.get("method") == "HEAD":
+            scope = {**scope, "method": "GET"}
+        await app(scope, receive, send)
+
+    return answered
 
 
 class Serving:

@@ -26,7 +26,8 @@ class Ended:
         attempts: every endpoint asked, in order.
         candidacy: what answered; `None` when nothing did.
         place: the place the provider reported; `None` where it reports none.
-        usage: prompt and completion tokens; `None` when nothing answered.
+        usage: prompt and completion tokens; `None` when nothing answered, unless the client did not
+            wait for it: then the prompt's.
         estimated: whether `usage` was counted here, not told by the provider.
         micro_dollars: the price, in millionths of a US dollar; `None` where not known.
         millis: from arrival to the end.
@@ -61,7 +62,10 @@ def end(
     """What a request came to; `tried` are all attempts made, `now` is loop time."""
     millis = round((now - plan.arrival.began) * 1000)
     if dispatched is None:
-        return Ended(_status(how), tuple(tried), None, None, None, False, None, millis)
+        asked, micro = _left(plan, how, tried)
+        return Ended(
+            _status(how), tuple(tried), None, None, asked, asked is not None, micro, millis
+        )
     candidacy, usage = dispatched.candidacy, None
     broke, code, answer = "", "", b""
     if isinstance(how, Relayed):
@@ -106,6 +110,26 @@ def _estimated(plan: Plan, dispatched: Dispatched, how: Relayed | RequestError |
         first = next((one.data for one in opened.held if one.content), b"")
         sent = streamed_bytes(first, sent, how.events)
     return estimate(prompt_bytes(plan.raw, plan.body), sent)
+
+
+def _left(
+    plan: Plan, how: RequestError | str | Relayed, tried: Sequence[Attempt]
+) -> tuple[tuple[int, int] | None, int | None]:
+    """The prompt of a request that its own client ended while an endpoint had it, and its price in
+    millionths of a dollar: no limit would else count what is asked for and not waited for.
+
+    What endpoints fail by, or don't answer in the router's own time, costs nobody anything.
+    """
+    arrival = plan.arrival
+    own = arrival.deadline - arrival.began < arrival.snapshot.config.router.limits.deadline
+    hurried = own and isinstance(how, RequestError) and how.code == "deadline"
+    last = tried[-1] if tried and (how == "gone" or hurried) else None
+    if last is None or not (last.result == "given_up" or last.retried_unknown):
+        return None, None
+    usage, name = estimate(prompt_bytes(plan.raw, plan.body), 0), last.judged or last.endpoint
+    asked = next(one.endpoint for one in plan.ranked.order if one.endpoint.name == name)
+    price = prices.cost(asked.price, usage)
+    return (usage.input, 0), None if price is None else round(price * 1_000_000)
 
 
 def _code(how: Relayed) -> str:

@@ -58,6 +58,8 @@ async def send_error(arrival: Arrival, error: RequestError, record: str | None) 
         headers["x-domicile-record"] = record
     if error.retry_after is not None:
         headers["retry-after"] = str(max(1, math.ceil(error.retry_after)))
+    if error.answer.leave:
+        headers["connection"] = "close"
     await exchange.start(error.status, [(k.encode(), v.encode()) for k, v in headers.items()])
     # An answer to HEAD has none: what follows would be taken for the next one's beginning.
     await exchange.end(b"" if exchange.head.method == "HEAD" else body)
