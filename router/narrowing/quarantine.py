@@ -4,6 +4,8 @@ To narrow: 1. the veto board, so that the next attempt sees it; 2. the state fil
 restart does; 3. the log. A failure of 2 or 3 is told, and the veto stands. To lift, the other way
 round: nothing widens before its entry and file are durable.
 
+An endpoint is known by its name and by what it calls: under another name it is out as well.
+
 A router processes every call in its own region, so quarantining a place that holds it stops it from
 sending anything; to take only a fleet there out, name its endpoints.
 """
@@ -17,7 +19,8 @@ from regions.boundaries import operator_term, term
 from regions.places import PlaceError
 from router.audit.entry import Entry, Json
 from router.live import Live
-from router.narrowing.veto_file import MAX_REASON, WHATS, Imposed, State, VetoFile, What
+from router.narrowing.called import alone, bearing
+from router.narrowing.veto_file import MAX_REASON, WHATS, Imposed, VetoFile, What
 from router.narrowing.vetoes import Vetoes
 
 _FIELDS: Final[Mapping[str, str]] = {
@@ -36,14 +39,19 @@ class Quarantine:
     """Imposes and lifts; one per process."""
 
     def __init__(self, live: Live, file: VetoFile) -> None:
+        """Raises AuditError: the state can't be written."""
         self._live = live
         self._file = file
-        self._show(file.state)
+        self._imposed = tuple(self._bound(one) for one in file.state.imposed)
+        if self._imposed != file.state.imposed:
+            self._save(self._imposed)
+        self._show()
+        live.replaced.append(self._show)
 
     @property
     def imposed(self) -> tuple[Imposed, ...]:
-        """What is quarantined now."""
-        return self._file.state.imposed
+        """What is quarantined now, in this process; also what could not be written."""
+        return self._imposed
 
     async def impose(self, what: str, name: str, reason: str, by: str) -> Imposed:
         """Narrow now. Repeating it only changes the reason.
@@ -55,29 +63,48 @@ class Quarantine:
         kind = self._known(what, name)
         if not 0 < len(reason) <= MAX_REASON:
             raise NotQuarantined(f"say why, in 1 to {MAX_REASON} characters")
-        one = Imposed(what=kind, name=name, reason=reason, by=by, at=self._live.stamp())
-        left = self._file.state.without(what, name)
-        state = left.model_copy(update={"imposed": (*left.imposed, one)})
-        self._show(state)
-        self._file.save(state)
+        before = next((one for one in self._imposed if (one.what, one.name) == (what, name)), None)
+        was = () if before is None else before.called
+        one = Imposed(what=kind, name=name, reason=reason, by=by, at=self._live.stamp(), called=was)
+        one = self._bound(one)
+        self._imposed = (*(other for other in self._imposed if other is not before), one)
+        self._show()
+        self._save(self._imposed)
         await self._record("impose", one.what, name, reason, by)
         return one
 
     async def lift(self, what: str, name: str, reason: str, by: str) -> None:
-        """Let it be used again.
+        """Let it be used again: an endpoint by the name it had or one that it has now.
 
         Raises:
             NotQuarantined: it is not quarantined.
             AuditError: log or file can't be written; it stays quarantined.
         """
-        lifted = [one for one in self.imposed if (one.what, one.name) == (what, name)]
+        lifted = [one for one in self._imposed if one.what == what and name in self._names(one)]
         if not lifted:
             raise NotQuarantined(f"{what} `{name}` is not quarantined")
-        await self._record("lift", what, name, reason, by)
-        if not any(one in self.imposed for one in lifted):
-            return  # imposed anew or lifted meanwhile: what came last counts
-        self._file.save(self._file.state.without(what, name))
-        self._show(self._file.state)
+        for one in lifted:
+            await self._record("lift", what, one.name, reason, by)
+            if one in self._imposed:  # else imposed anew or lifted meanwhile: what came last counts
+                left = tuple(other for other in self._imposed if other != one)
+                self._save(left)
+                self._imposed = left
+                self._show()
+
+    def _save(self, imposed: tuple[Imposed, ...]) -> None:
+        self._file.save(self._file.state.model_copy(update={"imposed": imposed}))
+
+    def _names(self, one: Imposed) -> set[str]:
+        """What it is called: an endpoint may have got another name since."""
+        return {one.name, *bearing(one.called, self._live.snapshot.policy.endpoints)}
+
+    def _bound(self, one: Imposed) -> Imposed:
+        """The same, an endpoint known by what it calls as well. What is imposed beside a router
+        that doesn't run has its name alone."""
+        if one.what != "endpoint" or one.called:
+            return one
+        was = alone(one.name, self._live.snapshot.policy.endpoints)
+        return one.model_copy(update={"called": was})
 
     def _known(self, what: str, name: str) -> What:
         """A name that nothing bears would look as if it worked."""
@@ -98,10 +125,11 @@ class Quarantine:
             return "key"
         raise NotQuarantined(f"`{what}` can't be quarantined; use one of {', '.join(WHATS)}")
 
-    def _show(self, state: State) -> None:
+    def _show(self) -> None:
         parts: dict[str, dict[str, str]] = {name: {} for name in _FIELDS.values()}
-        for one in state.imposed:
-            parts[_FIELDS[one.what]][one.name] = f"quarantine: {one.reason}"
+        for one in self._imposed:
+            named = dict.fromkeys(self._names(one), f"quarantine: {one.reason} (as `{one.name}`)")
+            parts[_FIELDS[one.what]] |= {**named, one.name: f"quarantine: {one.reason}"}
         for what, name in _FIELDS.items():
             self._live.metrics.set("domicile_vetoes", len(parts[name]), (what,))
         home = {word: why for word, why in parts["places"].items() if self._is_home(word)}

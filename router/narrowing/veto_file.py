@@ -29,13 +29,17 @@ class VetoFileBroken(AuditError):
 
 
 class Imposed(Strict):
-    """One thing quarantined: by whom (a key's id, or `local`), and when, in epoch seconds."""
+    """One thing quarantined: by whom (a key's id, or `local`), and when, in epoch seconds.
+
+    `called`: what an endpoint is whatever its name, see `router.narrowing.called`.
+    """
 
     what: What
     name: Annotated[str, Field(min_length=1, max_length=200)]
     reason: Annotated[str, Field(min_length=1, max_length=MAX_REASON)]
     by: str
     at: float
+    called: tuple[str, ...] = ()
 
 
 class Drift(Strict):
@@ -58,11 +62,6 @@ class State(Strict):
     format: Literal[1] = 1
     imposed: tuple[Imposed, ...] = ()
     drifts: tuple[Drift, ...] = ()
-
-    def without(self, what: str, name: str) -> State:
-        """The state in which one thing is no longer quarantined."""
-        kept = tuple(one for one in self.imposed if (one.what, one.name) != (what, name))
-        return self.model_copy(update={"imposed": kept})
 
 
 @dataclass(slots=True)

@@ -11,6 +11,7 @@ from router.audit.entry import Entry
 from router.audit.errors import AuditError, LogUnavailable
 from router.audit.verify import verify
 from router.narrowing.quarantine import NotQuarantined
+from router.reconcile.imposing import impose
 from router.transport.messages import OutboundRequest, OutboundResponse, Timeouts
 from tests.router.folders import sound
 from tests.router.reloading import World, watched
@@ -182,3 +183,80 @@ async def test_when_the_log_is_down_it_narrows_and_does_not_lift(tmp_path: Path)
             await world.watches.quarantine.lift("endpoint", "fra-large", "x", "boss")
         assert set(world.router.live.vetoes.current.endpoints) == {"fra-large", "par-large"}
         world.router.live.log.record = record  # type: ignore[method-assign]
+
+
+def add_copy(world: World) -> None:
+    """Write `par-large` once more, as `copy`."""
+    _, _, rest = (world.box.root / "baseline" / "main.yaml").read_text().partition("  par-large: ")
+    what, _, _ = rest.partition("  iad-large: ")
+    world.change("baseline/main.yaml", "  iad-large: {", f"  copy: {what}  iad-large: {{")
+
+
+async def test_another_name_lifts_nothing(tmp_path: Path) -> None:
+    """Renamed, an endpoint that was taken out answered at once."""
+    box = sound(tmp_path)
+    async with watched(box) as world:
+        book, board = world.watches.quarantine, world.router.live.vetoes
+        for name in ("fra-small", "fra-large", "iad-large"):
+            await book.impose("endpoint", name, "incident", "boss")
+        await book.impose("endpoint", "par-large", "incident", "boss")
+        world.change("baseline/main.yaml", "par-large", "paris")
+        world.change("baseline/main.yaml", "features: [tools]", "context: 9000, features: [tools]")
+        await world.watches.swap.reload(box.snapshot())
+        for name in ("par-large", "paris"):
+            assert name in board.current.endpoints
+        assert (await world.ask()).status == 503
+        assert world.transport.sent == []
+    async with watched(box) as world:  # nor does a restart
+        assert (await world.ask()).status == 503
+        book = world.watches.quarantine
+        await book.impose("endpoint", "paris", "incident", "boss")
+        await book.lift("endpoint", "paris", "over", "boss")
+        assert (await world.ask()).sent["x-domicile-endpoint"] == "paris"
+        told = [e.body["name"] for e in world.entries("veto") if e.body["event"] == "lift"]
+        assert told == ["par-large", "paris"]
+    assert verify(tmp_path / "log").ok
+
+
+async def test_a_name_that_came_back_is_still_out_and_so_is_a_copy(tmp_path: Path) -> None:
+    async with watched(sound(tmp_path)) as world:
+        book, board = world.watches.quarantine, world.router.live.vetoes
+        await book.impose("endpoint", "par-large", "incident", "boss")
+        add_copy(world)
+        await world.watches.swap.reload(world.box.snapshot())
+        assert set(board.current.endpoints) == {"par-large", "copy"}
+        await book.impose("endpoint", "par-large", "worse", "boss")
+        assert set(board.current.endpoints) == {"par-large", "copy"}
+        assert board.current.endpoints["copy"] == "quarantine: worse (as `par-large`)"
+
+
+async def test_who_stood_beside_it_under_a_name_of_its_own_is_not_meant(tmp_path: Path) -> None:
+    async with watched(sound(tmp_path)) as world:
+        add_copy(world)
+        await world.watches.swap.reload(world.box.snapshot())
+        await world.watches.quarantine.impose("endpoint", "par-large", "incident", "boss")
+        assert set(world.router.live.vetoes.current.endpoints) == {"par-large"}
+
+
+async def test_what_reconciling_imposed_by_name_alone_is_bound_at_the_start(tmp_path: Path) -> None:
+    box = sound(tmp_path)
+    async with watched(box) as world:
+        log = world.router.live.log_name
+    impose(tmp_path / "log", log, {"par-large": "ran outside"}, 1.0)
+    async with watched(box):
+        pass
+    world.change("baseline/main.yaml", "par-large", "paris")
+    async with watched(box) as world:
+        assert set(world.router.live.vetoes.current.endpoints) == {"par-large", "paris"}
+
+
+async def test_what_could_not_be_written_outlasts_a_reload(tmp_path: Path) -> None:
+    async with watched(sound(tmp_path)) as world:
+        book, board = world.watches.quarantine, world.router.live.vetoes
+        path = tmp_path / "log" / world.router.live.log_name / "vetoes.json"
+        path.mkdir()  # nothing can take its place
+        with pytest.raises(AuditError):
+            await book.impose("endpoint", "par-large", "incident", "boss")
+        world.change("rules/example.yaml", "red zone", "red area")
+        await world.watches.swap.reload(world.box.snapshot())
+        assert "par-large" in board.current.endpoints

@@ -84,7 +84,7 @@ async def test_a_quarantine_is_confirmed_by_all(tmp_path: Path) -> None:
     world = World.of(tmp_path)
     async with asked(world) as client:
         done = await client.post("/quarantine", json=FLOOD, headers=HEADERS)
-        assert done.json()["quarantined"] == [IMPOSED.model_dump()]
+        assert done.json()["quarantined"] == [IMPOSED.model_dump(mode="json")]
         for said in world.said:
             [narrow] = [one for one in said.heard if isinstance(one, Narrow)]
             assert (narrow.by, narrow.asked.name) == ("local", "fra-large")
