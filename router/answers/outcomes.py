@@ -156,12 +156,9 @@ def ended(
     if failures and (clients := failures[0].clients) is not None:
         # A new one: whoever raises it has the other in its frames, which would so hold each other.
         error = RequestError(
-            clients.code,
-            clients.message,
-            param=clients.param,
-            reasons=reasons,
+            clients.code, clients.message, param=clients.param, reasons=reasons,
             status=clients.status,
-        )
+        )  # fmt: skip
     elif vetoed and not failures:
         message = "every endpoint inside the boundary is vetoed right now"
         error = RequestError("no_endpoint_available", message, reasons=reasons, retry_after=10.0)

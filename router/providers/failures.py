@@ -15,7 +15,7 @@ import orjson
 
 from router.answers.frames import UNUSABLE, StreamError
 from router.providers.base import Failure, Kind
-from router.providers.waits import number, retry_in
+from router.providers.waits import MEMBERS, number, retry_in
 from router.transport.messages import Headers, header
 
 # Every provider stands behind the same networks: 520-527 and 530 are a CDN's, 529 is overload.
@@ -30,7 +30,8 @@ MISSING = frozenset({404, 405, 410, 501})
 RETRY_CEILING = 3600.0
 """Seconds: the longest `retry-after` that is believed and told; health honours less of it."""
 
-_REMAINING, _RESET = b"x-ratelimit-remaining", b"x-ratelimit-reset"
+_REMAINING, _RESET = b"ratelimit-remaining", b"ratelimit-reset"  # also behind an `x-`
+_AFTER = ((b"retry-after-ms", 1000.0), (b"x-ms-retry-after-ms", 1000.0), (b"retry-after", 1.0))
 _LASTS = re.compile(
     r"(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m(?!s))?(?:(\d+(?:\.\d+)?)s)?(?:(\d+(?:\.\d+)?)ms)?"
 )
@@ -181,12 +182,12 @@ def retry_after(headers: Headers, now: float, ceiling: float = RETRY_CEILING) ->
 
     `retry-after-ms`, and `retry-after` in seconds or as an HTTP date. Without them
     when the last of the limits that have nothing left is full again: `x-ratelimit-remaining-X: 0`
-    and `x-ratelimit-reset-X`, as OpenAI and servers like it write them. Times are against the
-    answer's own `date`, for that is by the same clock, or against `now`.
+    and `x-ratelimit-reset-X`, with `x-` or without, as OpenAI and servers like it write them. Times
+    are against the answer's own `date`, for that is by the same clock, or against `now`.
     """
     sent = _date((header(headers, b"date") or b"").decode("latin-1"))
     now = now if sent is None else sent
-    for name, scale in ((b"retry-after-ms", 1000.0), (b"retry-after", 1.0)):
+    for name, scale in _AFTER:
         told = (header(headers, name) or b"").decode("latin-1").strip()
         seconds = number(told)
         if seconds is not None:
@@ -194,13 +195,12 @@ def retry_after(headers: Headers, now: float, ceiling: float = RETRY_CEILING) ->
         if told and (at := _date(told)) is not None:
             return min(max(at - now, 0.0), ceiling)
     spent = [
-        name.removeprefix(_REMAINING)
+        name.replace(_REMAINING, _RESET)
         for name, value in headers
-        if name.startswith(_REMAINING) and number(value.decode("latin-1")) == 0.0
+        if name.removeprefix(b"x-").startswith(_REMAINING)
+        and number(value.decode("latin-1")) == 0.0
     ]
-    resets = [
-        _reset((header(headers, _RESET + which) or b"").decode("latin-1"), now) for which in spent
-    ]
+    resets = [_reset((header(headers, name) or b"").decode("latin-1"), now) for name in spent]
     waits = [min(max(one, 0.0), ceiling) for one in resets if one is not None]
     return max(waits, default=None)
 
@@ -259,7 +259,7 @@ def too_long(message: str) -> str | None:
 def openai_failure(status: int, headers: Headers, body: bytes, now: float) -> Failure:
     """The failure in an OpenAI-compatible server's answer of any status."""
     error = _error_in(body)
-    wait = retry_after(headers, now)
+    wait = retry_after((*headers, *_repeated(error)), now)
     return openai_error(status, error, retry_in(error, RETRY_CEILING) if wait is None else wait)
 
 
@@ -271,7 +271,18 @@ def _error_in(body: bytes) -> Mapping[str, object]:
         return {"message": error, **answer}
     if not answer:  # of what stands before an engine, or of a framework around it
         return {"message": body[:_WORDS].decode("utf-8", "replace")}
-    return error if isinstance(error, Mapping) else answer
+    if not isinstance(error, Mapping):
+        return answer
+    beside = {name: answer[name] for name in MEMBERS if name in answer}
+    return {**beside, **error} if beside else error
+
+
+def _repeated(error: Mapping[str, object]) -> Headers:
+    """The headers of another's answer that a relay tells in its error, as OpenRouter does."""
+    held = error.get("metadata")
+    told = held.get("headers") if isinstance(held, Mapping) else None
+    pairs = told.items() if isinstance(told, Mapping) else ()
+    return tuple((str(n).lower().encode(), v.encode()) for n, v in pairs if isinstance(v, str))
 
 
 def openai_error(status: int, error: Mapping[str, object], wait: float | None) -> Failure:

@@ -6,8 +6,10 @@ import math
 import re
 from collections.abc import Mapping
 
-# `try again in 6m0s`, `retry after 59 seconds`.
-_AGAIN = re.compile(r"\b(?:try|retry|wait)\w*\b[^.\d]{0,24}(\d[\d.a-z ]{0,40})", re.IGNORECASE)
+# `try again in 6m0s`, `retry after 59 seconds`, `(reset after 2m 13s)`, `available again in 7 s`.
+_AGAIN = re.compile(
+    r"\b(?:try|retry|wait|reset|available)\w*\b[^.\d]{0,24}(\d[\d.a-z ]{0,40})", re.IGNORECASE
+)
 _PART = (
     r"(\d{1,9}(?:\.\d{1,9})?) ?(milliseconds?|ms|seconds?|secs?|s|minutes?|mins?|m|hours?|h)"
     r"(?![a-z])"
@@ -15,7 +17,11 @@ _PART = (
 _SPAN = re.compile(_PART, re.IGNORECASE)
 _SPANS = re.compile(rf"(?:{_PART} ?)+", re.IGNORECASE)
 _SECONDS: Mapping[str, float] = {"s": 1.0, "m": 60.0, "h": 3600.0}
-_MEMBERS = (("retry_after_ms", 1000.0), ("retry_after", 1.0), ("retryAfter", 1.0))
+MEMBERS: Mapping[str, float] = {
+    "retry_after_ms": 1000.0, "retryAfterMs": 1000.0, "retry_after": 1.0, "retryAfter": 1.0,
+    "retry_after_seconds": 1.0, "retryAfterSeconds": 1.0, "resets_in_seconds": 1.0,
+}  # fmt: skip
+"""What tells it, and how much of that is a second."""
 
 
 def retry_in(error: Mapping[str, object], ceiling: float) -> float | None:
@@ -33,10 +39,12 @@ def retry_in(error: Mapping[str, object], ceiling: float) -> float | None:
 
 
 def _by_member(error: Mapping[str, object]) -> float | None:
-    for name, scale in _MEMBERS:
-        told = error.get(name)
-        if isinstance(told, str | int | float) and (seconds := number(str(told))) is not None:
-            return seconds / scale
+    beside = error.get("metadata")
+    for holder in (error, beside if isinstance(beside, Mapping) else {}):
+        for name, scale in MEMBERS.items():
+            told = holder.get(name)
+            if isinstance(told, str | int | float) and (seconds := number(str(told))) is not None:
+                return seconds / scale
     details = error.get("details")
     for one in details if isinstance(details, list) else ():
         delay = one.get("retryDelay") if isinstance(one, Mapping) else None

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from router.providers.failures import openai_failure
 from tests.cases.built import BASELINE, Files, built, outcomes
 from tests.router.scripted import DONE, JSON, Reply, answer, event, stream
 
@@ -248,6 +249,7 @@ async def test_what_is_only_news_is_no_error(tmp_path: Path, name: str) -> None:
 
 
 DETAIL = {"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "26.4s"}
+SPENT = {"X-RateLimit-Limit": "20", "X-RateLimit-Remaining": "0", "X-RateLimit-Reset": "5"}
 WAITS: Mapping[str, tuple[int, Mapping[str, object]]] = {
     "Gemini": (27, {"message": "no", "status": "RESOURCE_EXHAUSTED", "details": [DETAIL]}),
     "OpenAI": (362, {"message": "Limit 9, Used 9. Please try again in 6m1.2s.", "type": "tokens"}),
@@ -255,6 +257,12 @@ WAITS: Mapping[str, tuple[int, Mapping[str, object]]] = {
     "Azure": (59, {"message": "Please retry after 59 seconds.", "code": "429"}),
     "a member": (7, {"message": "no", "retry_after": 7}),
     "another": (2, {"message": "no", "retry_after_ms": "1500"}),
+    "Codex": (7, {"message": "no", "resets_in_seconds": 7}),
+    "a relay": (8, {"message": "no", "metadata": {"retry_after_seconds": 7.5}}),
+    "a relay of a relay": (133, {"message": "[a/b] [429]: {} (reset after 2m 13s)"}),
+    "a quota": (7, {"message": "Quota used up, available again in 7 seconds"}),
+    "a date": (1, {"message": "limit resets at 14:00 UTC"}),
+    "OpenRouter": (5, {"message": "no", "metadata": {"headers": SPENT}}),
     "a hostile one": (3600, {"message": "try again in 999999999h"}),
     "none": (1, {"message": "no way", "retry_after": "NaN", "details": [{"retryDelay": "soon"}]}),
 }
@@ -270,6 +278,22 @@ async def test_the_time_to_come_back_is_told_where_no_header_says_it(
     async with built(tmp_path, lambda h, n: Reply(429, JSON, [body]), LIGHT) as world:
         done = await world.ask("eu")
     assert (done.status, done.sent["retry-after"]) == (503, str(wait))
+
+
+HEADERS: Mapping[str, tuple[tuple[bytes, bytes], ...]] = {
+    "Azure": ((b"x-ms-retry-after-ms", b"6500"),),
+    "the draft's": ((b"ratelimit-limit", b"9"), (b"ratelimit-remaining", b"0"),
+                    (b"ratelimit-reset", b"7")),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", [*HEADERS, "beside the error"])
+def test_and_by_other_headers_or_beside_the_error(name: str) -> None:
+    """See langwatch/langwatch#7027, NousResearch/hermes-agent#76225."""
+    beside = {"retry_after": 7} if name not in HEADERS else {}
+    body = json.dumps({"error": {"message": "no"}, **beside}).encode()
+    told = openai_failure(429, HEADERS.get(name, ()), body, 0.0)
+    assert told.retry_after in (6.5, 7.0)
 
 
 async def test_and_a_header_counts_before_it(tmp_path: Path) -> None:
