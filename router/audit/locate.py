@@ -6,9 +6,10 @@ every line. Someone who can alter lines can alter stored hashes too; then they d
 reproduce the root, and the place is the range after the largest head that still fits.
 """
 
-from collections.abc import Iterator, Sequence
-from difflib import SequenceMatcher
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import zip_longest
+from typing import Final, TypeAlias
 
 from router.audit.layout import LogFolder
 from router.audit.reading import Place
@@ -17,6 +18,10 @@ from router.audit.tree import HASH_BYTES, Frontier
 from router.audit.verdict import Fault, Finding
 
 SHOWN = 50
+GONE: Final = "the line signed for is not there"
+
+_Told: TypeAlias = tuple[int, Place, str]
+"""The index of a line, where it is told, and what is wrong with it."""
 
 
 def stored_leaves(folder: LogFolder, found: Scan) -> bytes:
@@ -49,43 +54,121 @@ def root_at(leaves: bytes, size: int) -> bytes | None:
     return frontier.root()
 
 
-def differences(found: Scan, stored: bytes, size: int) -> Iterator[Finding]:
-    """Every line below `size` that is not as the (proven) stored hashes say."""
-    expected = _split(stored[: size * HASH_BYTES])
-    actual = _split(bytes(found.leaves))
+def differences(found: Scan, stored: bytes, size: int) -> list[Finding]:
+    """Every line below `size` that is not as the (proven) stored hashes say.
+
+    Lines that keep their order are paired with the signed ones first, as many as can be. Each
+    stretch between two of those is one place of difference. A long log may differ in many.
+    """
+    expected, actual = _split(stored[: size * HASH_BYTES]), _split(bytes(found.leaves))
     start = _common(expected, actual)
-    ending = _common(expected[start:][::-1], actual[start:][::-1])
-    if len(actual) != len(expected) and len(actual) > size:
-        ending = 0  # a tail follows: the two ends are not the same place
-    middle = expected[start : len(expected) - ending], actual[start : len(actual) - ending]
-    matcher = SequenceMatcher(None, *middle, autojunk=False)
-    here, signed = set(actual), set(expected)
-    for tag, left, left_end, right, right_end in matcher.get_opcodes():
-        if tag == "equal" or (tag == "insert" and start + left == size):
-            continue  # the second: lines after everything the head covers are the tail
-        yield from _change(
-            found,
-            [(start + at, middle[0][at] not in here) for at in range(left, left_end)],
-            [(start + at, middle[1][at] not in signed) for at in range(right, right_end)],
-            bounded=start + left_end == size,
-        )
+    kept = _in_order(expected, actual, start)
+    same = {*range(start), *(position for _, position in kept)}
+    compared = _Compared(found, expected, actual, same)
+    before = (start - 1, start - 1)
+    findings: list[Finding] = []
+    for index, position in (*kept, (len(expected), len(actual))):
+        gone, new = range(before[0] + 1, index), range(before[1] + 1, position)
+        if gone or new:
+            findings += compared.between(gone, new, tail=index == size)
+        before = index, position
+    return sorted(findings, key=lambda one: one.place.index)
 
 
-def _change(
-    found: Scan, gone: Sequence[tuple[int, bool]], new: Sequence[tuple[int, bool]], *, bounded: bool
-) -> Iterator[Finding]:
-    """One stretch of difference. Paired lines are altered ones; the rest were removed or added."""
-    paired = min(len(gone), len(new))
-    for (index, lost), (position, strange) in zip(gone, new, strict=False):
-        fault: Fault = "altered" if lost or strange else "moved"
-        place = found.found_at(position, index)
-        yield Finding(fault, place, f"line {index} is not the one signed for")
-    for index, lost in gone[paired:]:
-        detail = "the line signed for is not there" if lost else "the line now stands elsewhere"
-        yield Finding("removed" if lost else "moved", found.place(index), f"line {index}: {detail}")
-    for position, strange in () if bounded else new[paired:]:
-        fault = "added" if strange else "duplicated"
-        yield Finding(fault, found.found_at(position, position), "no signed line stands here")
+class _Compared:
+    """The signed lines and those found, and which of the latter stand in the signed order."""
+
+    def __init__(
+        self, found: Scan, expected: Sequence[bytes], actual: Sequence[bytes], kept: set[int]
+    ) -> None:
+        self._found = found
+        self._expected, self._actual = expected, actual
+        self._signed = set(expected)
+        self._stands = {actual[at]: at for at in reversed(range(len(actual))) if at not in kept}
+        self._kept = {actual[at] for at in kept}
+
+    def between(self, gone: range, new: range, *, tail: bool) -> Iterator[Finding]:
+        """One stretch: signed lines that are not there, and lines that no signed one accounts for.
+
+        Paired ones were altered, the rest removed or added. A line that only stands elsewhere is
+        told where it comes first. In the `tail`, which nothing covers, nothing is added.
+        """
+        lost = [at for at in gone if self._expected[at] not in self._stands]
+        strange = [at for at in new if self._actual[at] not in self._signed]
+        copies = [at for at in new if self._actual[at] in self._kept]
+        paired = min(len(lost), len(strange))
+        there = (at for at in gone if self._expected[at] in self._stands)
+        yield from _runs("moved", map(self._moved, there))
+        altered = zip(lost, strange, strict=False)
+        yield from _runs("altered", (self._at(one, other) for one, other in altered))
+        yield from _runs("removed", ((at, self._found.place(at), GONE) for at in lost[paired:]))
+        if not tail:
+            yield from _runs("added", (self._extra(at) for at in strange[paired:]))
+            yield from _runs("duplicated", (self._extra(at) for at in copies))
+
+    def _at(self, index: int, position: int) -> _Told:
+        return index, self._found.found_at(position, index), "not as it was signed"
+
+    def _extra(self, position: int) -> _Told:
+        return position, self._found.found_at(position, position), "no signed line stands here"
+
+    def _moved(self, index: int) -> _Told:
+        position = self._stands[self._expected[index]]
+        if position < index:
+            place = self._found.found_at(position, position)
+            return index, place, f"it now stands {index - position} lines earlier"
+        return index, self._found.place(index), f"it now stands {position - index} lines later"
+
+
+def _runs(fault: Fault, told: Iterable[_Told]) -> Iterator[Finding]:
+    """One finding for all lines that follow each other in one segment."""
+    run: list[_Told] = []
+    for one in told:
+        if run and not _follows(run[-1], one):
+            yield _run(fault, run)
+            run = []
+        run.append(one)
+    if run:
+        yield _run(fault, run)
+
+
+def _follows(one: _Told, other: _Told) -> bool:
+    step = other[0] - one[0], other[1].index - one[1].index
+    return step == (1, 1) and (one[1].segment, one[2]) == (other[1].segment, other[2])
+
+
+def _run(fault: Fault, run: Sequence[_Told]) -> Finding:
+    (first, place, detail), (last, *_) = run[0], run[-1]
+    lines = f"line {first}" if first == last else f"lines {first} to {last}"
+    return Finding(fault, place, f"{lines}: {detail}")
+
+
+def _in_order(
+    expected: Sequence[bytes], actual: Sequence[bytes], start: int
+) -> list[tuple[int, int]]:
+    """The longest list of lines that stand in the signed order: (index signed, position found).
+
+    No two lines of a log are equal, so it is the longest ascending run of indices (patience).
+    """
+    signed = {leaf: index for index, leaf in enumerate(expected[start:], start)}
+    lengths: list[int] = []
+    ends: list[tuple[int, int, int]] = []  # index, position, and which one of these is before it
+    last: list[int] = []
+    for position, leaf in enumerate(actual[start:], start):
+        index = signed.get(leaf)
+        if index is None:
+            continue
+        at = bisect_left(lengths, index)
+        if lengths[at : at + 1] == [index]:
+            continue  # the copy of a line that is there already
+        ends.append((index, position, last[at - 1] if at else -1))
+        lengths[at : at + 1], last[at : at + 1] = [index], [len(ends) - 1]
+    kept: list[tuple[int, int]] = []
+    at = last[-1] if last else -1
+    while at >= 0:
+        index, position, at = ends[at]
+        kept.append((index, position))
+    return kept[::-1]
 
 
 def _split(leaves: bytes) -> list[bytes]:

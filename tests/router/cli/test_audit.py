@@ -54,7 +54,7 @@ def test_a_changed_byte_is_a_finding_with_its_place(domicile: Domicile, filled: 
     [told_of] = [line for line in ran.out.splitlines() if line.startswith("finding: ")]
     assert told_of == (
         "finding: altered: eu-1/segments/00000000000000000000.jsonl:1 (index 0): "
-        "line 0 is not the one signed for"
+        "line 0: not as it was signed"
     )
     assert "FINDINGS" in ran.out
     told = domicile("audit", "verify", filled.folder, "--json")
