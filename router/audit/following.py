@@ -71,7 +71,7 @@ class Follower:
         self._disk = disk
         self._cursor = log.exports / f"{name}.{format_}.cursor"
         self._tail: Tail | None = None
-        self._offered: tuple[int, Batch] | None = None
+        self._offered: tuple[int, int, Batch] | None = None
 
     def batch(self, size: int, most: int) -> Batch:
         """The next lines, at most `most`; `size` is the number of durable ones.
@@ -80,14 +80,14 @@ class Follower:
             SinkRefused: the cursor can't be read. LineInvalid.
         """
         after = self.at()
-        if self._offered is not None and self._offered[0] == after:
-            return self._offered[1]  # it was not taken: the same again
+        if self._offered is not None and self._offered[:2] == (after, most):
+            return self._offered[2]  # it was not taken: the same again
         entries = self._read(after, size, most)
         kept = [one for one in entries if self._may_go(one)]
         last = entries[-1].shown.place.index if entries else after
         found = tuple(events(kept))
         batch = Batch(found, last, sum(1 for _ in events(entries)) - len(found))
-        self._offered = (after, batch) if entries else None
+        self._offered = (after, most, batch) if entries else None
         return batch
 
     def _read(self, after: int, size: int, most: int) -> list[Owned]:

@@ -1,8 +1,9 @@
 """Collectors of other systems: events by HTTP, or as syslog over TCP or TLS.
 
 A collector gets one batch at a time, and the cursor moves when it has taken it: one that is away
-stops its own sink and nothing else, and gets everything later, some of it twice. Only `FEW` events
-are ever in memory. What a collector refuses is offered again: nothing is dropped to go on.
+stops its own sink and nothing else, and gets everything later, some of it twice. Only the events of
+`FEW` lines are ever in memory. What a collector refuses is offered again, in smaller pieces if it
+says that it was too large: nothing is dropped to go on.
 """
 
 from __future__ import annotations
@@ -39,6 +40,10 @@ LAST_RETRY: Final = 60.0
 _MAX_ANSWER: Final = 64 << 10
 
 
+class TooLarge(AuditError):
+    """A collector takes no batch as large as this."""
+
+
 class SinkFailed(AuditError):
     """A collector did not take a batch. `after` are the seconds it asked to be left alone."""
 
@@ -57,6 +62,7 @@ class RemoteSink:
         self._follower = follower
         self._deliver = deliver
         self._clock = clock
+        self._most = FEW
         self._failed = 0
         self._not_before = 0.0
         self._said: SinkFailed | None = None
@@ -72,19 +78,26 @@ class RemoteSink:
             raise self._said
         written = withheld = 0
         for _ in range(TURNS):
-            batch = await asyncio.to_thread(self._follower.batch, size, FEW)
+            batch = await asyncio.to_thread(self._follower.batch, size, self._most)
             if batch.last == await asyncio.to_thread(self._follower.at):
                 break
-            if batch.events:
-                await self._offer(batch.events)
+            if batch.events and not await self._offer(batch.events):
+                continue
             await asyncio.to_thread(self._follower.moved, batch.last)
             written, withheld = written + len(batch.events), withheld + batch.withheld
         cursor = await asyncio.to_thread(self._follower.at)
         return Progress(cursor, written, max(0, size - 1 - cursor), withheld)
 
-    async def _offer(self, found: Sequence[Event]) -> None:
+    async def _offer(self, found: Sequence[Event]) -> bool:
+        """Whether it took them; if not, half as many lines are to be offered at once."""
         try:
-            await self._deliver(found)
+            try:
+                await self._deliver(found)
+            except TooLarge as large:
+                if self._most == 1:
+                    raise SinkFailed(f"{large} with a line of the log; raise its limit") from None
+                self._most = max(1, self._most // 2)
+                return False
         except SinkFailed as failed:
             self._failed += 1
             pause = min(FIRST_RETRY * 2 ** min(self._failed - 1, 9), LAST_RETRY)
@@ -92,6 +105,8 @@ class RemoteSink:
             self._said = failed
             raise
         self._failed, self._said = 0, None
+        self._most = min(FEW, self._most + 1)  # the next ones may be smaller
+        return True
 
 
 def http_sink(
@@ -112,6 +127,9 @@ def http_sink(
             answer = await read_body(response, _MAX_ANSWER, until)
         except TransportError as error:
             raise SinkFailed(f"`{origin}`: {error}") from None
+        # OpenTelemetry's own collector says it under 400.
+        if response.status == 413 or (response.status == 400 and b"too large" in answer):
+            raise TooLarge(f"`{origin}` answered {response.status}, too large")
         if not 200 <= response.status < 300:
             after = retry_after(response.headers, 0.0, LAST_RETRY)
             raise SinkFailed(f"`{origin}` answered {response.status}", after)

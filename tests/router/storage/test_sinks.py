@@ -218,6 +218,57 @@ async def test_what_it_asked_for_is_kept(box: LogBox) -> None:
         assert (await sink.turn(size)).behind == 0
 
 
+LARGE = {
+    "nginx": b"HTTP/1.1 413 x\r\ncontent-length: 0\r\n\r\n",
+    "OpenTelemetry": b"HTTP/1.1 400 x\r\ncontent-length: 28\r\n\r\nhttp: request body too large",
+}
+
+
+def within(limit: int, collector: Collector, refusal: bytes = LARGE["nginx"]) -> None:
+    """A collector, or what stands before it, that takes bodies up to so many bytes, as nginx
+    does, whose limit is 1 MiB."""
+
+    async def answer(line: Line, body: bytes) -> None:
+        collector.answers.append(answer)
+        if len(body) > limit:
+            await line.say(refusal)
+            return
+        collector.taken += records(body)
+        await line.json(b"{}")
+
+    collector.answers.append(answer)
+
+
+@pytest.mark.parametrize("name", LARGE)
+async def test_one_that_takes_only_little_at_once_gets_everything(box: LogBox, name: str) -> None:
+    """The same body was offered to it for ever: see open-telemetry/opentelemetry-collector#14298,
+    #15177."""
+    log, size = await filled(box, 60)
+    whole = Collector()
+    async with following(log, whole) as (sink, clock):
+        await until_done(sink, clock, size)
+    for cursor in (log.path / "exports").iterdir():
+        cursor.unlink()
+    small = Collector()
+    within(4000, small, LARGE[name])
+    async with following(log, small) as (sink, clock):
+        await until_done(sink, clock, size)
+    assert small.taken == whole.taken
+    assert clock.now == 0  # none of it was a failure to be waited for
+
+
+async def test_one_that_takes_not_even_a_line_is_told(box: LogBox) -> None:
+    log, size = await filled(box, 3)
+    collector = Collector()
+    within(10, collector)
+    async with following(log, collector) as (sink, clock):
+        for _ in range(3):
+            with pytest.raises(SinkFailed, match="413, too large with a line of the log; raise"):
+                await sink.turn(size)
+            clock.now += 3600
+    assert not collector.taken
+
+
 async def test_records_that_otlp_rejects_are_offered_again(box: LogBox) -> None:
     log, size = await filled(box, 3)
 
