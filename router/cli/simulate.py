@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -52,7 +53,9 @@ def fleet(
     \b
     Prints where each listens, and a control URL to break them with:
       POST /kill?REPLICA, /freeze, /thaw, /heal; /fail takes a fault as JSON;
-      GET /fleet and /seen.
+      GET /fleet and /seen. With --bedrock also the keys that it takes, and
+      POST /bedrock/fail, /bedrock/heal; GET /bedrock/calls, /bedrock/trail.
+    What to do with it: docs/simulation.md.
 
     \b
     Examples:
@@ -70,10 +73,12 @@ def fleet(
 
     def announce(rows: list[dict[str, object]], control: str, stub: str) -> None:
         if as_json:
-            print_json({"control": control, "bedrock": stub or None, "replicas": rows})
+            keys = {"bedrock_credentials": _credentials()} if stub else {}
+            print_json({"control": control, "bedrock": stub or None, **keys, "replicas": rows})
             return
         _show(rows, control)
-        click.echo(f"bedrock: {stub}" if stub else "", nl=bool(stub))
+        if stub:
+            click.echo(f"bedrock: {stub}\nits credentials: {json.dumps(_credentials())}")
 
     spec = _bedrock(seed, speed) if bedrock else None
     try:
@@ -113,6 +118,13 @@ def _bedrock(seed: int, speed: float) -> BedrockSpec:
         for region in offered.runtime:
             served.setdefault(region, []).append(model)
     return BedrockSpec(BedrockWorld.of(routes, served), speed=speed, seed=seed)
+
+
+def _credentials() -> Mapping[str, str]:
+    """The keys that the stand-in takes, as an endpoint's `credentials` name them."""
+    from router.simulator.bedrock import TEST_KEY, TEST_SECRET
+
+    return {"aws_access_key_id": TEST_KEY, "aws_secret_access_key": TEST_SECRET.secret_key}
 
 
 def _show(rows: list[dict[str, object]], control: str) -> None:

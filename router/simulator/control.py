@@ -44,8 +44,8 @@ class Control:
         try:
             result = await self._carry_out(request)
             await reply.answer(200, vllm_api.dumps(result), "application/json")
-        except (KeyError, ValueError, TypeError) as error:
-            body = vllm_api.dumps({"error": str(error)})
+        except (KeyError, ValueError) as error:
+            body = vllm_api.dumps({"error": str(error.args[0])})
             await reply.answer(400, body, "application/json")
 
     async def _carry_out(self, request: Request) -> object:
@@ -60,7 +60,10 @@ class Control:
                 await _break(self._fleet[request.query], verb, request)
                 return self._fleet.describe()
             case _:
-                raise ValueError(f"no such control `{request.method} {request.path}`")
+                raise ValueError(
+                    f"no such control `{request.method} {request.path}`; there are `GET /fleet`, "
+                    "`GET /seen`, `POST /VERB?REPLICA` with kill, freeze, thaw, heal and fail"
+                )
 
 
 async def _break(replica: Replica, verb: str, request: Request) -> None:
@@ -68,13 +71,20 @@ async def _break(replica: Replica, verb: str, request: Request) -> None:
         "kill": replica.kill, "freeze": replica.freeze, "thaw": replica.thaw,
     }  # fmt: skip
     if verb == "fail":
-        replica.fail(Fault.parse(json.loads(request.body)))
+        replica.fail(Fault.parse(_json(request.body)))
     elif verb == "heal":
         await replica.heal()
     elif verb in simple:
         simple[verb]()
     else:
         raise ValueError(f"no such control `{verb}`; there are fail, heal, {', '.join(simple)}")
+
+
+def _json(body: bytes) -> object:
+    try:
+        return json.loads(body)
+    except ValueError as error:
+        raise ValueError(f"the body is no JSON: {error}") from None
 
 
 def _bedrock(stub: BedrockStub, verb: str, request: Request) -> object:
@@ -84,7 +94,7 @@ def _bedrock(stub: BedrockStub, verb: str, request: Request) -> object:
         case "GET", "trail":
             return stub.trail
         case "POST", "fail":
-            stub.fail(Fault.parse(json.loads(request.body)))
+            stub.fail(Fault.parse(_json(request.body)))
         case "POST", "heal":
             stub.faults.clear()
         case _:

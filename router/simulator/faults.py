@@ -70,15 +70,20 @@ class Fault:
     times: int | None = None
 
     @staticmethod
-    def parse(document: Mapping[str, object]) -> Fault:
+    def parse(document: object) -> Fault:
         """A fault from JSON; ValueError names an unknown kind or a field of the wrong type."""
-        values: dict[str, object] = {"kind": Kind(str(document.get("kind")))}
+        kind = document.get("kind") if isinstance(document, Mapping) else None
+        if not isinstance(document, Mapping) or kind not in tuple(Kind):
+            raise ValueError(f"a fault is a JSON object with a `kind` of {', '.join(Kind)}")
+        values: dict[str, object] = {"kind": Kind(str(kind))}
         types = {field.name: str(field.type) for field in fields(Fault)}
         for name, value in document.items():
             if name == "kind":
                 continue
-            if not _fits(types.get(name, ""), value):
-                raise ValueError(f"a fault has no field `{name}` with such a value")
+            if name not in types:
+                raise ValueError(f"a fault has no field `{name}`, only {', '.join(types)}")
+            if not _fits(types[name], value):
+                raise ValueError(f"`{name}` of a fault must be a value of type `{types[name]}`")
             values[name] = value
         return Fault(**values)  # type: ignore[arg-type]  # each one was checked above
 

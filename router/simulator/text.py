@@ -44,32 +44,64 @@ def words(rng: random.Random, count: int) -> list[str]:
 
 
 def arguments(rng: random.Random, schema: Mapping[str, object]) -> dict[str, object]:
-    """An object that fits a tool's JSON schema (first-level properties, common types)."""
-    properties = schema.get("properties")
-    if not isinstance(properties, Mapping):
-        return {}
-    return {str(name): _value(rng, part) for name, part in properties.items()}
+    """An object that fits a tool's JSON schema (see `fitting`)."""
+    found = fitting(rng, {**schema, "type": "object"})
+    return found if isinstance(found, dict) else {}
 
 
-def _value(rng: random.Random, part: object) -> object:
+def fitting(rng: random.Random, schema: Mapping[str, object]) -> object:
+    """A value that fits a JSON schema of common types, `enum`, `const`, `anyOf` and local `$ref`s.
+
+    What holds itself in a list ends with an empty one after four levels, any other with null.
+    """
+    return _value(rng, schema, schema, 8)
+
+
+def _value(rng: random.Random, part: object, root: Mapping[str, object], depth: int) -> object:
+    part = _resolved(part, root)
     if not isinstance(part, Mapping):
         return rng.choice(_WORDS)
-    choices = part.get("enum")
-    if isinstance(choices, Sequence) and choices:
-        return rng.choice(choices)
+    if depth == 0:
+        return None
+    options = part.get("enum") or ([part["const"]] if "const" in part else None)
+    if isinstance(options, Sequence):
+        return rng.choice(options)
+    if isinstance(any_of := part.get("anyOf"), Sequence) and any_of:
+        return _value(rng, any_of[-1], root, depth - 1)
     match part.get("type"):
+        case "array":
+            return [_value(rng, part.get("items"), root, depth - 1)] if depth > 4 else []
+        case "object":
+            within = part.get("properties")
+            named = within if isinstance(within, Mapping) else {}
+            return {str(name): _value(rng, each, root, depth - 1) for name, each in named.items()}
+        case plain:
+            return _plain(rng, plain)
+
+
+def _plain(rng: random.Random, kind: object) -> object:
+    match kind:
         case "integer":
             return rng.randrange(100)
         case "number":
             return rng.randrange(1000) / 10
         case "boolean":
             return rng.random() < 0.5
-        case "array":
-            return [_value(rng, part.get("items"))]
-        case "object":
-            return arguments(rng, part)
+        case "null":
+            return None
         case _:
             return rng.choice(_WORDS)
+
+
+def _resolved(part: object, root: Mapping[str, object]) -> object:
+    """What a `$ref` into the schema itself leads to; itself where it is none, or leads nowhere."""
+    reference = part.get("$ref") if isinstance(part, Mapping) else None
+    if not isinstance(reference, str) or not reference.startswith("#"):
+        return part
+    found: object = root
+    for step in reference.removeprefix("#").split("/")[1:]:
+        found = found.get(step) if isinstance(found, Mapping) else None
+    return part if found is None else found
 
 
 def wanted_tools(message: str, names: Sequence[str]) -> list[str]:

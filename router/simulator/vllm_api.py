@@ -44,7 +44,8 @@ class Tool:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A parsed generation request. `prompt` is all that the model reads, as one string."""
+    """A parsed generation request. `prompt` is all that the model reads, as one string; `shape`
+    the schema of the JSON that it is to answer with."""
 
     model: str
     prompt: str
@@ -57,6 +58,7 @@ class Call:
     tools: tuple[Tool, ...]
     forced: tuple[str, ...]
     salt: str = ""
+    shape: JsonMap | None = None
 
     @property
     def called(self) -> tuple[str, ...]:
@@ -118,7 +120,23 @@ def parse(body: bytes, *, chat: bool, served: Sequence[str]) -> Call:
         tools=tools,
         forced=_forced(found.get("tool_choice"), tools),
         salt=_salt(found.get("cache_salt")),
+        shape=_shape(found.get("response_format")) if chat else None,
     )  # fmt: skip
+
+
+def _shape(asked: object) -> JsonMap | None:
+    """The schema that `response_format` asks for; of `json_object` any object will do."""
+    if not isinstance(asked, Mapping) or asked.get("type") in {None, "text"}:
+        return None
+    if asked["type"] == "json_object":
+        return {"type": "object"}
+    given = asked.get("json_schema")
+    schema = given.get("schema") if isinstance(given, Mapping) else None
+    if asked["type"] != "json_schema" or not isinstance(schema, Mapping):
+        raise ApiError(
+            400, "`response_format` can't be taken", "BadRequestError", "response_format"
+        )
+    return schema
 
 
 def _salt(said: object) -> str:
@@ -218,6 +236,10 @@ def answer(call: Call, seed: int, context: int) -> Output:
         tools = tuple(_tool_call(rng, tool, schemas[tool]) for tool in call.called)
         return Output(name, (), tools, "tool_calls", prompt_tokens)
     limit = min(room, call.max_tokens or room)
+    if call.shape is not None:
+        said = _pieces(text.fitting(rng, call.shape))
+        finish = "stop" if len(said) <= limit else "length"
+        return Output(name, said[:limit], (), finish, prompt_tokens)
     natural = rng.randrange(8, 49)
     count = limit if call.exact else min(natural, limit)
     finish = "length" if call.exact or natural >= limit else "stop"
@@ -225,9 +247,14 @@ def answer(call: Call, seed: int, context: int) -> Output:
 
 
 def _tool_call(rng: random.Random, name: str, schema: JsonMap) -> ToolCall:
-    document = json.dumps(text.arguments(rng, schema), ensure_ascii=False)
-    pieces = tuple(document[at : at + 6] for at in range(0, len(document), 6))
+    pieces = _pieces(text.arguments(rng, schema))
     return ToolCall(f"chatcmpl-tool-{rng.getrandbits(64):016x}", name, pieces)
+
+
+def _pieces(value: object) -> tuple[str, ...]:
+    """A JSON text in pieces of a token each."""
+    document = json.dumps(value, ensure_ascii=False)
+    return tuple(document[at : at + 6] for at in range(0, len(document), 6))
 
 
 def usage(output: Output, cached: int = 0) -> dict[str, object]:

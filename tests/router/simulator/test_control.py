@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import httpx
+import pytest
 
 from router.simulator.bedrock import BedrockSpec, BedrockStub
 from router.simulator.bedrock_world import BedrockWorld
@@ -23,8 +24,28 @@ async def test_the_control_port_breaks_and_heals(
     assert (await http.post(control + "/thaw?fra1")).json()[0]["alive"] is True
     seen = (await http.get(control + "/seen")).json()
     assert [row["outcome"] for row in seen] == ["status:429", "answered"]
-    for path, body in (("/fail?fra1", {"kind": "flood"}), ("/nope?fra1", {}), ("/kill?x", {})):
-        assert (await http.post(control + path, json=body)).status_code == 400
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "said"),
+    [
+        ("/fail?fra1", '{"kind": "flood"}', "a fault is a JSON object with a `kind` of hang, "),
+        ("/fail?fra1", "[]", "a fault is a JSON object with a `kind` of hang, "),
+        ("/fail?fra1", '{"kind": ["hang"]}', "a fault is a JSON object with a `kind` of hang, "),
+        ("/fail?fra1", "", "the body is no JSON: "),
+        ("/fail?fra1", '{"kind": "hang", "statuss": 1}', "a fault has no field `statuss`, only "),
+        ("/fail?fra1", '{"kind": "status", "status": "5"}', "`status` of a fault must be a "),
+        ("/nope?fra1", "", "no such control `nope`; there are fail, heal, kill, "),
+        ("/nope/fra1", "", "no such control `POST /nope/fra1`; there are `GET /fleet`, "),
+        ("/kill?x", "", "no replica `x`; there are self:fra1, self:iad1"),
+    ],
+)
+async def test_what_can_not_be_done_is_said_with_what_can(
+    fleet: SimulatedFleet, http: httpx.AsyncClient, path: str, body: str, said: str
+) -> None:
+    answer = await http.post(fleet.control_url + path, content=body, timeout=5)
+    assert answer.status_code == 400
+    assert str(answer.json()["error"]).startswith(said)
 
 
 async def test_a_bedrock_stub_is_read_and_broken_from_there_too(http: httpx.AsyncClient) -> None:

@@ -1,5 +1,9 @@
 from __future__ import annotations
 
+from typing import Literal
+
+from pydantic import BaseModel
+
 from router.simulator import text
 
 
@@ -38,6 +42,29 @@ def test_arguments_fit_the_schema() -> None:
         "s": str, "i": int, "n": float, "b": bool, "e": str, "a": list, "o": dict, "free": str,
     }  # fmt: skip
     assert text.arguments(text.generator(3), {}) == {}
+
+
+class Leaf(BaseModel):
+    size: Literal["s", "m"]
+    fixed: Literal["one"]
+
+
+class Tree(BaseModel):
+    leaf: Leaf
+    leaves: list[Leaf]
+    note: str | None
+    below: list[Tree]
+    number: float
+    here: Leaf | int
+
+
+def test_what_is_nested_in_a_schema_fits_too() -> None:
+    """As pydantic writes models: parts in `$defs`, `anyOf`, trees that hold themselves."""
+    schema = Tree.model_json_schema()
+    for seed in range(20):
+        Tree.model_validate(text.fitting(text.generator(seed), schema), strict=True)
+    shut = {"$ref": "#/$defs/no"}
+    assert isinstance(text.fitting(text.generator(1), shut), str)
 
 
 def test_tools_are_wanted_only_when_asked_for_by_name() -> None:

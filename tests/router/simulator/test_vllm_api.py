@@ -102,6 +102,28 @@ def test_the_same_call_has_the_same_answer_and_no_word_of_its_prompt() -> None:
     assert said.finish == "stop"
 
 
+async def test_json_is_answered_where_it_is_asked_for(
+    fleet: SimulatedFleet, http: httpx.AsyncClient
+) -> None:
+    """Plain and streamed; cut where its tokens end, as an engine's is."""
+    schema = {"type": "object", "properties": {"n": {"type": "integer"}, "s": {"enum": ["x"]}}}
+    shape = {"type": "json_schema", "json_schema": {"name": "a", "schema": schema}}
+    whole = (await chat(http, fleet["fra1"], response_format=shape)).json()["choices"][0]
+    said = json.loads(whole["message"]["content"])
+    assert type(said["n"]) is int
+    assert (said["s"], whole["finish_reason"]) == ("x", "stop")
+    streamed = await chat(http, fleet["fra1"], response_format=shape, stream=True)
+    deltas = [each["choices"][0]["delta"] for each in events(streamed.text) if each["choices"]]
+    assert json.loads("".join(delta.get("content") or "" for delta in deltas)) == said
+    cut = await chat(http, fleet["fra1"], response_format=shape, max_tokens=1)
+    assert cut.json()["choices"][0]["finish_reason"] == "length"
+    loose = await chat(http, fleet["fra1"], response_format={"type": "json_object"})
+    assert json.loads(loose.json()["choices"][0]["message"]["content"]) == {}
+    assert (await chat(http, fleet["fra1"], response_format={"type": "text"})).status_code == 200
+    for bad in ({"type": "json_schema"}, {"type": "yaml"}):
+        assert (await chat(http, fleet["fra1"], response_format=bad)).status_code == 400
+
+
 def test_what_does_not_fit_the_context_is_refused() -> None:
     long = replace(call(), prompt="word " * 40, max_tokens=80)
     with pytest.raises(ApiError, match="maximum context length is 100") as caught:
