@@ -14,6 +14,7 @@ import orjson
 from router.answers.frames import Decoder, Frame, StreamError, WholeDecoder
 from router.answers.readings import read_chat
 from router.frozen import frozen, maker
+from router.providers.failures import ILL
 from router.sse import EVENT_LIMIT
 from router.transport.messages import (
     AttemptFailed,
@@ -75,8 +76,10 @@ class BadAnswer(AttemptFailed):
 
 
 def fate_of(status: int) -> Fate:
-    """What an error status says of the work: a 4xx, 503 or 529 did none."""
-    return Fate.REFUSED if 400 <= status < 500 or status in _NOT_DONE else Fate.UNKNOWN
+    """What an error status says of the work: a 4xx, 503 or 529 did none. But a model that took
+    too long or broke at it, or a proxy that lost it, may be told by a 4xx, too."""
+    refused = 400 <= status < 500 and status not in ILL
+    return Fate.REFUSED if refused or status in _NOT_DONE else Fate.UNKNOWN
 
 
 @frozen

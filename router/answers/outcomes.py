@@ -100,7 +100,13 @@ class Failed:
 
     @classmethod
     def told(cls, failure: Failure, fate: Fate) -> Failed:
-        """From what the provider file made of the endpoint's answer."""
+        """From what the provider file made of the endpoint's answer, which may be surer of its fate:
+        a limit did no work, and what failed behind a 400 may have.
+        """
+        if failure.kind is Kind.LOAD:
+            fate = Fate.REFUSED
+        elif failure.kind is Kind.ILL and failure.status == 400:
+            fate = Fate.UNKNOWN
         clients = _clients(failure) if failure.clients else None
         busy = failure.kind is Kind.LOAD or failure.status in _TRY_LATER
         return cls(
@@ -284,9 +290,7 @@ def failed_attempt(provider: Provider, error: AttemptFailed, now: float) -> Fail
     """What a failed attempt means, in the provider's terms where it spoke."""
     if isinstance(error, StatusRefused):
         failure = provider.failure(error.status, error.headers, error.body, now)
-        # A limit did no work, under whatever status it was told.
-        fate = Fate.REFUSED if failure.kind is Kind.LOAD else error.fate
-        return Failed.told(failure, fate)
+        return Failed.told(failure, error.fate)
     if isinstance(error, Told):
         return Failed.told(error.failure, error.fate)
     if isinstance(error, Inexpressible):

@@ -172,8 +172,11 @@ async def test_a_relays_400_for_what_is_behind_it_is_not_the_clients(
     """See ENTERPILOT/GoModel#605."""
     body = json.dumps({"error": {"message": words, "type": "invalid_request_error"}}).encode()
     script = lambda h, n: Reply(400, JSON, [body]) if h.startswith("eu.") else answer()  # noqa: E731
-    async with built(tmp_path, script, LIGHT) as world:
-        assert (await world.ask("world", model="openai")).status == 200
+    again = LIGHT.baseline.replace("retention: zdr,", "retention: zdr, retry_unknown: true,")
+    for folder, files, status in (("once", LIGHT, 502), ("again", Files(baseline=again), 200)):
+        (tmp_path / folder).mkdir()
+        async with built(tmp_path / folder, script, files) as world:
+            assert (await world.ask("world", model="openai")).status == status
 
 
 async def test_a_mistake_found_behind_a_relay_is_the_clients(tmp_path: Path) -> None:

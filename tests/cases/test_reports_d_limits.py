@@ -217,6 +217,32 @@ async def test_retries_01_a_lost_answer_is_run_again_only_where_allowed(
     assert len(attempts) == runs  # type: ignore[arg-type]
 
 
+BEHIND = b'{"error": {"message": "upstream request failed"}}'
+
+
+@pytest.mark.parametrize("allowed", [False, True])
+@pytest.mark.parametrize(
+    ("status", "body"), [(408, b"{}"), (424, b"{}"), (499, b"{}"), (400, BEHIND)]
+)
+async def test_retries_01_nor_is_a_4xx_of_a_model_that_may_have_worked(
+    tmp_path: Path, status: int, body: bytes, allowed: bool
+) -> None:
+    """Bedrock's ModelTimeoutException is a 408, its ModelErrorException a 424."""
+    text = BASELINE
+    if allowed:
+        text = text.replace(
+            "project_residency: eu,", 'project_residency: eu, retry_unknown: "true",'
+        )
+
+    def script(host: str, number: int) -> Reply:
+        return Reply(status, (), [body]) if host == "eu.api.openai.com" else answer()
+
+    async with built(tmp_path, script, Files(baseline=text)) as world:
+        done = await world.ask("world", model="openai")
+        runs = len(world.transport.sent)
+    assert (done.status, runs) == ((200, 2) if allowed else (502, 1))
+
+
 async def test_retries_03_a_400_is_asked_for_once(tmp_path: Path) -> None:
     async with built(tmp_path, lambda h, n: failure(400)) as world:
         assert (await world.ask("world")).status == 400

@@ -295,7 +295,7 @@ async def test_a_stalled_error_body_has_its_own_short_time() -> None:
 
 
 def test_fates_of_statuses() -> None:
-    refused = [400, 401, 404, 408, 413, 429, 499, 503, 529]
+    refused = [400, 401, 404, 409, 413, 422, 429, 503, 529]
     assert {fate_of(status) for status in refused} == {Fate.REFUSED}
-    unknown = [302, 500, 502, 504, 520, 522, 524]
+    unknown = [302, 408, 424, 499, 500, 502, 504, 520, 522, 524]
     assert {fate_of(status) for status in unknown} == {Fate.UNKNOWN}

@@ -36,6 +36,23 @@ def test_every_kind_of_failure_has_a_sign(kind: Kind) -> None:
         assert found.sign is Sign.LOAD
 
 
+@pytest.mark.parametrize(
+    ("kind", "status", "told", "fate"),
+    [
+        (Kind.LOAD, 500, Fate.UNKNOWN, Fate.REFUSED),
+        (Kind.LOAD, 429, Fate.REFUSED, Fate.REFUSED),
+        (Kind.ILL, 400, Fate.REFUSED, Fate.UNKNOWN),
+        (Kind.ILL, 503, Fate.REFUSED, Fate.REFUSED),
+        (Kind.ILL, 424, Fate.UNKNOWN, Fate.UNKNOWN),
+        (Kind.CLIENT, 400, Fate.REFUSED, Fate.REFUSED),
+    ],
+)
+def test_what_a_failure_means_says_how_far_it_came(
+    kind: Kind, status: int, told: Fate, fate: Fate
+) -> None:
+    assert Failed.told(Failure(kind, "text", status), told).fate is fate
+
+
 def test_a_clients_mistake_keeps_its_status_and_parameter() -> None:
     failure = Failure(Kind.CONTEXT_LENGTH, "too long", 400, param="messages")
     error = Failed.told(failure, Fate.REFUSED).clients
