@@ -7,6 +7,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final, NamedTuple, Protocol
 
+from router.answers.words import NAMED, begins_with_limit, worded
+
 _KIND = re.compile(r"[^A-Za-z0-9_.-]+")
 
 # What vendors call an error, without its case and punctuation, and the status it amounts to: the
@@ -29,25 +31,12 @@ _STATUS_OF_NAME: tuple[tuple[re.Pattern[str], int], ...] = tuple(
     )
 )
 _NOT_LETTERS = re.compile(r"[^a-z]+")
-# Where an error may tell its status, in this order.
-_NAMED: Final = (
-    "code", "status", "status_code", "statusCode", "http_status", "http_code", "error_code", "type",
-    "error_type",
-)  # fmt: skip
-_WORDED: Final = ("message", "msg", "error_msg", "status_msg")
 # Words of an error that tells nothing else. Only where they begin it: later ones may be a prompt's.
 _SAID = re.compile(
     r"(?:(?:error|status|code|http|api|upstream|request|response|streaming|failed|with|from)\W*)*"
     r"\b([45]\d\d)\b",
     re.IGNORECASE,
 )
-_BUSY = re.compile(
-    r"(?:[\w'.-]+[ :,]+){0,4}(?:rate.?limit|too many requests|overloaded|at capacity|busy|"
-    r"please wait|queue (?:is )?full)",
-    re.IGNORECASE,
-)
-
-
 NO_CALLS: Final = "no_calls"
 """A reason to stop that is a call, and no call."""
 UNUSABLE: Final = frozenset(
@@ -78,12 +67,11 @@ class StreamError:
     def read(cls, value: object, beside: Mapping[str, object] | None = None) -> StreamError:
         """From the `error` member of an answer, whatever it holds, and what stands `beside` it."""
         error = value if isinstance(value, Mapping) else {"message": str(value)}
-        names = [one.get(key) for one in (error, beside or {}) for key in _NAMED]
+        names = [one.get(key) for one in (error, beside or {}) for key in NAMED]
         called = [error.get(key) for key in ("type", "code", "status")]
         words = [name for name in called if isinstance(name, str) and name]
         kind = _KIND.sub("_", words[0])[:64] if words else "error"
-        said = [error.get(key) for key in _WORDED]
-        message = next((str(one) for one in said if one), "")[:2000]
+        message = worded(error)[:2000]
         more = [_word(error.get(key)) for key in ("code", "param")]
         return cls(_status(names) or _said(message, told=bool(words)), kind, message, *more)
 
@@ -112,7 +100,7 @@ def _said(message: str, *, told: bool) -> int:
     """The status of an error that tells none; `told`: it has a name, though nobody knows it."""
     if (number := _SAID.match(message)) is not None:
         return int(number[1])
-    return 429 if not told and _BUSY.match(message) else 500
+    return 429 if not told and begins_with_limit(message) else 500
 
 
 class Frame(NamedTuple):

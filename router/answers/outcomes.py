@@ -16,7 +16,8 @@ from router.answers.frames import UNUSABLE
 from router.errors import RequestError
 from router.opening import StatusRefused, StreamFailed
 from router.providers.base import Failure, Kind, Provider
-from router.providers.failures import RETRY_CEILING, by_status, error_in_answer
+from router.providers.failures import by_status, error_in_answer
+from router.providers.waits import RETRY_CEILING
 from router.relay import Relayed
 from router.transport.messages import AttemptFailed, ConnectFailed, Fate, NoRoomHere, TlsFailed
 from router.types import Attempt, Candidacy, Plan
@@ -100,7 +101,7 @@ class Failed:
 
     @classmethod
     def told(cls, failure: Failure, fate: Fate) -> Failed:
-        """From what the provider file made of the endpoint's answer, which may be surer of its fate:
+        """From what the provider file made of an answer, which may be surer of its fate:
         a limit did no work, and what failed behind a 400 may have.
         """
         if failure.kind is Kind.LOAD:

@@ -16,6 +16,7 @@ from router.answers.calls import StreamedCalls
 from router.answers.frames import NO_CALLS, UNUSABLE, Frame, StreamError
 from router.answers.mould import Mould
 from router.answers.numbers import parsed
+from router.answers.words import NAMED, WORDED
 from router.sse import EVENT_LIMIT, Event, Scanner
 
 Object = Mapping[str, object]
@@ -40,8 +41,6 @@ _BROKEN = frozenset(
     ("error", "abort", "aborted", "cancelled", "canceled", "failed", "error_finish",
      "network_error", "insufficient_system_resource", *UNUSABLE)
 )  # fmt: skip
-_WORDS = ("message", "msg", "error_msg")
-_CODES = ("code", "type", "status_code", "statusCode", "error_code")
 _CALLS = frozenset(("tool_calls", "function_call"))
 _RESPONSE_ENDS = frozenset(("response.completed", "response.incomplete", "response.failed"))
 
@@ -116,10 +115,11 @@ def _complaint(document: Object) -> Object | None:
     listed = document.get("errors")
     if isinstance(listed, list) and listed and isinstance(listed[0], dict):
         return listed[0]
-    if not any([isinstance(document.get(key), str) for key in _WORDS]):
+    if not any([isinstance(document.get(key), str) for key in WORDED]):
         return None
     failed = document.get("success") is False or type(document.get("status")) is int
-    return document if failed or any([key in document for key in _CODES]) else None
+    named = any([key in document for key in NAMED if key != "status"])  # a job has one as well
+    return document if failed or named else None
 
 
 def _bit(choice: Object) -> int:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import replace
 
+from router.answers.words import tells_limit, worded
 from router.providers.base import Failure, Kind
 from router.providers.failures import (
     by_status,
@@ -13,10 +14,10 @@ from router.providers.failures import (
     named_in,
     parsed,
     refused,
-    retry_after,
     text_in,
     too_long,
 )
+from router.providers.waits import retry_after
 from router.transport.messages import Headers, header
 
 # Exceptions of Converse and ConverseStream, and of the service in front of them, with the HTTP
@@ -66,7 +67,6 @@ _NO_MODEL = re.compile(
     re.IGNORECASE,
 )
 _FILTERED = re.compile(r"content filter|blocked by|violates .{0,40}polic", re.IGNORECASE)
-_FULL = re.compile(r"too many (?:connections|requests)|please wait", re.IGNORECASE)
 NEEDS_PROFILE = (
     "this model can't be called by its plain id; the operator has to give the endpoint an "
     "inference profile of it whose destinations the policy allows"
@@ -83,7 +83,7 @@ def _failure(status: int, code: str, message: str) -> Failure:
     """The name is surer than a 400, which some of AWS's services give to all exceptions."""
     meant = _STATUS.get(code, status) if status == 400 else status
     kind = _KINDS.get(code, by_status(meant))
-    if status == 503 and _FULL.search(message):
+    if status == 503 and tells_limit(message):
         kind = Kind.LOAD
     made = Failure(kind, meaning(kind), status, code)
     if kind is not Kind.CLIENT:
@@ -106,7 +106,7 @@ def bedrock_failure(status: int, headers: Headers, body: bytes, now: float) -> F
     answer = parsed(body)
     told = (header(headers, b"x-amzn-errortype") or b"").decode("latin-1")
     code = _known(told or text_in(answer, "__type", "code"))
-    made = _failure(status, code, text_in(answer, "message", "Message"))
+    made = _failure(status, code, worded(answer))
     return replace(made, retry_after=retry_after(headers, now))
 
 
@@ -118,4 +118,4 @@ def bedrock_error(name: str, payload: bytes) -> Failure:
     before = answer.get("originalStatusCode")  # of a model's server, behind Bedrock's
     if isinstance(before, int) and before in _DID_NOTHING:
         status = before
-    return _failure(status, code, text_in(answer, "message", "Message"))
+    return _failure(status, code, worded(answer))

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from email.utils import parsedate_to_datetime
 
 import orjson
 
 from router.answers.frames import UNUSABLE, StreamError
+from router.answers.words import tells_limit, worded
 from router.providers.base import Failure, Kind
-from router.providers.waits import MEMBERS, number, retry_in
+from router.providers.waits import MEMBERS, retry_after, retry_in
 from router.transport.messages import Headers, header
 
 # Every provider stands behind the same networks: 520-527 and 530 are a CDN's, 529 is overload.
@@ -26,18 +26,6 @@ LOAD = frozenset({409, 423, 425, 429, 449, 498, 529})
 ILL = frozenset({408, 424, 499})
 AUTH = frozenset({401, 402, 403, 407})
 MISSING = frozenset({404, 405, 410, 501})
-
-RETRY_CEILING = 3600.0
-"""Seconds: the longest `retry-after` that is believed and told; health honours less of it."""
-
-_REMAINING, _RESET = b"ratelimit-remaining", b"ratelimit-reset"  # also behind an `x-`
-_AFTER = ((b"retry-after-ms", 1000.0), (b"x-ms-retry-after-ms", 1000.0), (b"retry-after", 1.0))
-_LASTS = re.compile(
-    r"(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m(?!s))?(?:(\d+(?:\.\d+)?)s)?(?:(\d+(?:\.\d+)?)ms)?"
-)
-_SCALES = (86400.0, 3600.0, 60.0, 1.0, 0.001)
-_UNIX = ((1e11, 1000.0), (1e8, 1.0))
-"""A number that great is no wait: from when on it is a time, and its units a second."""
 
 _READ_AT_MOST = 64 << 10
 _WORDS = 2000
@@ -104,12 +92,6 @@ _TOO_LONG = frozenset(
 )  # fmt: skip
 _MISTAKES = frozenset({"BadRequestError", "UnprocessableEntityError"}) | _TOO_LONG
 _TOO_MANY = frozenset({"rate_limit_exceeded", "tokens"})
-# A 503 of a server that is well and full, as engines and routers before them say it.
-_FULL = re.compile(
-    r"overloaded|queue is full|\bbusy\b|at capacity|pending requests|too many (?:requests|connect)|"
-    r"rate limit|please wait|backpressure|reset reason: overflow",
-    re.IGNORECASE,
-)
 # Statuses that some give to a limit too, which its name or a number beside it then tells.
 _VAGUE = frozenset({400, 403, 500, 502})
 _LIMITS = frozenset({429, 529})
@@ -177,55 +159,6 @@ def by_status(status: int) -> Kind:
     return Kind.BAD_ANSWER  # a redirect, or a 2xx that was no answer
 
 
-def retry_after(headers: Headers, now: float, ceiling: float = RETRY_CEILING) -> float | None:
-    """Seconds to wait as the upstream told, within [0, ceiling]; `None` if it told nothing sane.
-
-    `retry-after-ms`, and `retry-after` in seconds or as an HTTP date. Without them
-    when the last of the limits that have nothing left is full again: `x-ratelimit-remaining-X: 0`
-    and `x-ratelimit-reset-X`, with `x-` or without, as OpenAI and servers like it write them. Times
-    are against the answer's own `date`, for that is by the same clock, or against `now`.
-    """
-    sent = _date((header(headers, b"date") or b"").decode("latin-1"))
-    now = now if sent is None else sent
-    for name, scale in _AFTER:
-        told = (header(headers, name) or b"").decode("latin-1").strip()
-        seconds = number(told)
-        if seconds is not None:
-            return min(max(seconds / scale, 0.0), ceiling)
-        if told and (at := _date(told)) is not None:
-            return min(max(at - now, 0.0), ceiling)
-    spent = [
-        name.replace(_REMAINING, _RESET)
-        for name, value in headers
-        if name.removeprefix(b"x-").startswith(_REMAINING)
-        and number(value.decode("latin-1")) == 0.0
-    ]
-    resets = [_reset((header(headers, name) or b"").decode("latin-1"), now) for name in spent]
-    waits = [min(max(one, 0.0), ceiling) for one in resets if one is not None]
-    return max(waits, default=None)
-
-
-def _reset(text: str, now: float) -> float | None:
-    """Seconds until a limit is full again: told as `6m0s`, in seconds, or as a time of Unix, in
-    seconds or milliseconds."""
-    told = text.strip()
-    seconds = number(told)
-    if seconds is not None:
-        unix = next((seconds / unit for least, unit in _UNIX if seconds >= least), None)
-        return seconds if unix is None else unix - now
-    found = _LASTS.fullmatch(told) if told else None
-    if found is None:
-        return None
-    return sum(float(part) * scale for part, scale in zip(found.groups("0"), _SCALES, strict=True))
-
-
-def _date(text: str) -> float | None:
-    try:
-        return parsedate_to_datetime(text).timestamp()
-    except (ValueError, TypeError, OverflowError, IndexError):
-        return None
-
-
 def parsed(body: bytes) -> Mapping[str, object]:
     """An error body as a mapping; empty when it is none. Some put it into a list of its own."""
     if len(body) > _READ_AT_MOST:
@@ -260,7 +193,7 @@ def openai_failure(status: int, headers: Headers, body: bytes, now: float) -> Fa
     """The failure in an OpenAI-compatible server's answer of any status."""
     error = _error_in(body)
     wait = retry_after((*headers, *_repeated(error)), now)
-    return openai_error(status, error, retry_in(error, RETRY_CEILING) if wait is None else wait)
+    return openai_error(status, error, retry_in(error) if wait is None else wait)
 
 
 def _error_in(body: bytes) -> Mapping[str, object]:
@@ -289,7 +222,7 @@ def openai_error(status: int, error: Mapping[str, object], wait: float | None) -
     """The failure an OpenAI `error` object means; an error in a stream carries its own status."""
     told = (text_in(error, "code"), text_in(error, "type"))
     code = next((name for name in told if name in OPENAI_CODES), "")
-    said, window = text_in(error, "message", "detail"), None
+    said, window = worded(error), None
     kind = _kind(status, code, said, error.get("param"))
     if status in _VAGUE and code not in _UNPAID and StreamError.read(error).status in _LIMITS:
         kind = Kind.LOAD
@@ -312,7 +245,7 @@ def _kind(status: int, code: str, said: str, parameter: object) -> Kind:
     kind = by_status(status)
     if kind is Kind.LOAD:
         return Kind.AUTH if code in _UNPAID else kind  # a 429 too, but no time heals it
-    if status == 503 and _FULL.search(said):
+    if status == 503 and tells_limit(said):
         return Kind.LOAD
     if status == 403 and _FLAGGED.match(said):
         return Kind.REFUSED
@@ -367,7 +300,7 @@ def error_in_answer(told: StreamError) -> Failure:
     untold = told.status == 500 and told.kind == "error"
     status = 400 if untold and too_long(told.message) else told.status
     said = {"type": told.kind, "code": told.code, "message": told.message, "param": told.param}
-    return openai_error(status, said, retry_in(said, RETRY_CEILING))
+    return openai_error(status, said, retry_in(said))
 
 
 def bad_answer(status: int, why: str) -> Failure:

@@ -19,7 +19,7 @@ from router.audit.batches import http_body, syslog_frames
 from router.audit.errors import AuditError
 from router.audit.exporting import Event
 from router.audit.following import Follower, Progress
-from router.providers.failures import retry_after
+from router.providers.waits import retry_after
 from router.transport.messages import (
     Headers,
     Origin,

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from regions.health import HealthSettings, Standing
-from router.providers.failures import RETRY_CEILING
+from router.providers.waits import RETRY_CEILING
 from router.simulator import bedrock_frames as frames
 from router.simulator.faults import Fault, Kind
 from tests.cases.built import BASELINE, BEDROCK, Files, built, outcomes, until

@@ -10,12 +10,10 @@ from regions.health import Sign
 from router.answers.outcomes import Failed
 from router.providers.base import Kind
 from router.providers.failures import (
-    RETRY_CEILING,
     by_status,
     call_id,
     openai_error,
     openai_failure,
-    retry_after,
 )
 from router.transport.messages import Fate
 
@@ -47,72 +45,6 @@ def test_statuses(status: int, kind: Kind) -> None:
 def test_load_is_not_illness(status: int, sign: Sign) -> None:
     failure = openai_failure(status, (), b"", NOW)
     assert Failed.told(failure, Fate.REFUSED).sign is sign
-
-
-SENT = (b"date", b"Fri, 01 Jan 2100 00:00:00 GMT")
-
-
-def spent(
-    reset: bytes, which: bytes = b"-requests", left: bytes = b"0"
-) -> tuple[tuple[bytes, bytes], ...]:
-    """A limit as OpenAI's servers write it: what is left of it, and when it is full again."""
-    return (b"x-ratelimit-remaining" + which, left), (b"x-ratelimit-reset" + which, reset)
-
-
-@pytest.mark.parametrize(
-    ("headers", "seconds"),
-    [
-        (((b"retry-after", b"7"),), 7.0),
-        (((b"retry-after", b"1.5"),), 1.5),
-        (((b"retry-after-ms", b"250"), (b"retry-after", b"9")), 0.25),
-        (((b"retry-after", b"-3"),), 0.0),
-        (((b"retry-after", b"1800"),), 1800.0),
-        (((b"retry-after", b"86400000"),), RETRY_CEILING),
-        (((b"retry-after", b"NaN"),), None),
-        (((b"retry-after", b"inf"),), None),
-        (((b"retry-after", b"soon"),), None),
-        (((b"retry-after", b""),), None),
-        ((), None),
-        (((b"retry-after", b"Fri, 01 Jan 9999 00:00:00 GMT"),), RETRY_CEILING),
-        (((b"retry-after", b"Thu, 01 Jan 1970 00:00:00 GMT"),), 0.0),
-        (((b"retry-after", b"Thu, 99 Xxx 9999 99:99:99 GMT"),), None),
-        # By the clock of whoever says it, whatever this machine's says.
-        ((SENT, (b"retry-after", b"Fri, 01 Jan 2100 00:00:05 GMT")), 5.0),
-        ((SENT, *spent(b"4102444809")), 9.0),
-        (((b"date", b"today"), (b"retry-after", b"Thu, 01 Jan 1970 00:00:00 GMT")), 0.0),
-        (spent(b"6m0s"), 360.0),
-        (spent(b"1d2h3m4.5s"), RETRY_CEILING),
-        (spent(b"1h"), 3600.0),
-        (spent(b"7.66s"), 7.66),
-        (spent(b"120ms"), 0.12),
-        (spent(b"42"), 42.0),
-        (spent(b"1795000009"), 9.0),
-        (spent(b"1795000009500"), 9.5),
-        (spent(b"1"), 1.0),
-        (spent(b"-1s"), None),
-        (spent(b"-5"), 0.0),
-        (spent(b"9" * 4000), None),
-        (spent(b"9" * 400 + b"d"), RETRY_CEILING),
-        (spent(b"soon"), None),
-        (spent(b""), None),
-        (spent(b"NaN"), None),
-        (spent(b"9s", left=b"1"), None),
-        (spent(b"9s", left=b"none"), None),
-        (spent(b"9s")[:1], None),
-        (spent(b"9s")[1:], None),
-        ((*spent(b"9s"), (b"retry-after", b"2")), 2.0),
-        ((*spent(b"9s"), *spent(b"3m", b""), *spent(b"1h", b"-tokens", left=b"7")), 180.0),
-    ],
-)
-def test_retry_after(headers: tuple[tuple[bytes, bytes], ...], seconds: float | None) -> None:
-    assert retry_after(headers, NOW) == seconds
-
-
-@given(st.binary(max_size=40))
-def test_retry_after_is_always_sane(value: bytes) -> None:
-    for headers in (((b"retry-after", value),), spent(value), spent(b"9s", left=value)):
-        told = retry_after(headers, NOW)
-        assert told is None or 0 <= told <= RETRY_CEILING
 
 
 def test_context_length_keeps_the_number_only(canary: str) -> None:
