@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from random import random
 from typing import TYPE_CHECKING, Final, Protocol
@@ -224,21 +224,26 @@ class Live:
             self.metrics.set("domicile_anchor_size", anchor.size, (anchor.name,))
             age = float("inf") if anchor.age is None else anchor.age
             self.metrics.set("domicile_anchor_age_seconds", age, (anchor.name,))
-        for one in self.bursts.stands(self.snapshot.policy.endpoints):
-            labels = one.endpoint, one.of
-            self.metrics.set("domicile_burst_spent", one.spent, labels)
-            self.metrics.set("domicile_burst_left", max(0.0, one.limit - one.spent), labels)
-        waiting = self._waiting_for()
-        for endpoint in self.snapshot.targets:
-            keys = self.snapshot.replicas(endpoint)
-            self.metrics.set("domicile_replicas", len(keys), (endpoint,))
-            tokens = sum(self.inflight.tokens(key) for key in keys)
-            self.metrics.set("domicile_inflight_tokens", tokens, (endpoint,))
-            most = max((self.balance.saturation(endpoint, key) for key in keys), default=0.0)
-            # What waits is load too: nothing is sent beyond what is full.
-            under_way = sum(self.inflight.requests(key) for key in keys)
-            most *= 1 + waiting.get(endpoint, 0.0) / max(under_way, 1)
-            self.metrics.set("domicile_saturation", most, (endpoint,))
+        stands = tuple(self.bursts.stands(self.snapshot.policy.endpoints))
+        spent = {(one.endpoint, one.of): one.spent for one in stands}
+        left = {(one.endpoint, one.of): max(0.0, one.limit - one.spent) for one in stands}
+        self.metrics.renew("domicile_burst_spent", spent)
+        self.metrics.renew("domicile_burst_left", left)
+        found = {name: self.snapshot.replicas(name) for name in self.snapshot.targets}
+        waiting, inflight = self._waiting_for(), self.inflight
+        loads = {(name,): self._load(name, keys, waiting) for name, keys in found.items()}
+        tokens = {(name,): sum(map(inflight.tokens, keys)) for name, keys in found.items()}
+        counts = {(name,): len(keys) for name, keys in found.items()}
+        self.metrics.renew("domicile_replicas", counts)
+        self.metrics.renew("domicile_inflight_tokens", tokens)
+        self.metrics.renew("domicile_saturation", loads)
+
+    def _load(self, endpoint: str, keys: Iterable[str], waiting: Mapping[str, float]) -> float:
+        """The saturation of an endpoint. What waits is load too: nothing is sent beyond what is
+        full."""
+        most = max((self.balance.saturation(endpoint, key) for key in keys), default=0.0)
+        under_way = sum(self.inflight.requests(key) for key in keys)
+        return most * (1 + waiting.get(endpoint, 0.0) / max(under_way, 1))
 
 
 def _in_a_word(told: str) -> str:

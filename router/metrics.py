@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -238,6 +238,14 @@ class Metrics:
     def set(self, name: str, value: float, labels: Labels = ()) -> None:
         """Set a gauge."""
         self._gauges[name, labels] = value
+
+    def renew(self, name: str, values: Mapping[Labels, float]) -> None:
+        """Set a gauge for these labels alone: what it was of others, which are gone, is not told
+        any more."""
+        for key in [key for key in self._gauges if key[0] == name and key[1] not in values]:
+            del self._gauges[key]
+        for labels, value in values.items():
+            self._gauges[name, labels] = value
 
     def time(self, name: str, seconds: float, labels: Labels = ()) -> None:
         """Record a duration in seconds."""

@@ -8,9 +8,11 @@ from pathlib import Path
 from prometheus_client.parser import text_string_to_metric_families
 
 import router
+from regions.fleet import Reading
 from router.config import Limits
 from router.exposition import rendered
 from router.metrics import ALL, SECONDS
+from tests.cases.built import BASELINE, Files, built
 from tests.router.scripted import DONE, Reply, Scripted, answer, event, failure, scripted, stream
 
 FIRST, OWN = "domicile_first_content_seconds", "domicile_own_seconds"
@@ -71,3 +73,30 @@ def test_a_long_answer_is_told_from_a_very_long_one() -> None:
     """maximhq/bifrost#3828: above the last bucket all are as long as the shortest of them. A router
     may let its requests take longer than the default."""
     assert len([one for one in SECONDS if one > Limits().deadline]) >= 2
+
+
+async def test_no_gauge_tells_of_what_a_reload_took_away(tmp_path: Path) -> None:
+    """It would stay as it was last, for ever: an alarm of a fleet that nobody has any more. See
+    vllm-project/production-stack#680, BerriAI/litellm#5933."""
+    text = BASELINE.replace("  fra: {kind", "  fra: {burst: {tokens: 5M/d, output: 100}, kind")
+    async with built(tmp_path, lambda h, n: answer(), Files(baseline=text)) as world:
+        live, watches = world.router.live, world.router.watches
+        assert watches is not None
+        await world.ask("de")
+        live.readings.report("fra", Reading(live.loop_time(), 40, kv=0.99))
+
+        def told() -> set[str]:
+            live.refresh_gauges()
+            names = {one.name for one in ALL if one.kind == "gauge" and "endpoint" in one.labels}
+            gauges = live.metrics.read().gauges
+            assert {name for name, _ in gauges} >= names
+            return {labels[0] for name, labels in gauges if name in names}
+
+        assert told() == set(live.snapshot.policy.endpoints)
+        moved = text.replace("  fra: {", "  new: {").replace("[fra, par", "[new, par")
+        moved = moved.replace("[sonnet-eu, fra]", "[sonnet-eu, new]").replace(
+            "http://fra1", "http://n"
+        )
+        await watches.swap.reload(Files(baseline=moved).load(tmp_path))
+        assert "fra" not in live.snapshot.policy.endpoints
+        assert told() == set(live.snapshot.policy.endpoints)
