@@ -225,18 +225,17 @@ class Live:
             age = float("inf") if anchor.age is None else anchor.age
             self.metrics.set("domicile_anchor_age_seconds", age, (anchor.name,))
         stands = tuple(self.bursts.stands(self.snapshot.policy.endpoints))
-        spent = {(one.endpoint, one.of): one.spent for one in stands}
-        left = {(one.endpoint, one.of): max(0.0, one.limit - one.spent) for one in stands}
-        self.metrics.renew("domicile_burst_spent", spent)
-        self.metrics.renew("domicile_burst_left", left)
-        found = {name: self.snapshot.replicas(name) for name in self.snapshot.targets}
+        renew = self.metrics.renew
+        renew("domicile_burst_spent", [((one.endpoint, one.of), one.spent) for one in stands])
+        left = [((one.endpoint, one.of), max(0.0, one.limit - one.spent)) for one in stands]
+        renew("domicile_burst_left", left)
+        found = [(name, self.snapshot.replicas(name)) for name in self.snapshot.targets]
         waiting, inflight = self._waiting_for(), self.inflight
-        loads = {(name,): self._load(name, keys, waiting) for name, keys in found.items()}
-        tokens = {(name,): sum(map(inflight.tokens, keys)) for name, keys in found.items()}
-        counts = {(name,): len(keys) for name, keys in found.items()}
-        self.metrics.renew("domicile_replicas", counts)
-        self.metrics.renew("domicile_inflight_tokens", tokens)
-        self.metrics.renew("domicile_saturation", loads)
+        renew("domicile_replicas", [((name,), len(keys)) for name, keys in found])
+        tokens = [((name,), sum(map(inflight.tokens, keys))) for name, keys in found]
+        renew("domicile_inflight_tokens", tokens)
+        loads = [((name,), self._load(name, keys, waiting)) for name, keys in found]
+        renew("domicile_saturation", loads)
 
     def _load(self, endpoint: str, keys: Iterable[str], waiting: Mapping[str, float]) -> float:
         """The saturation of an endpoint. What waits is load too: nothing is sent beyond what is

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -239,12 +239,12 @@ class Metrics:
         """Set a gauge."""
         self._gauges[name, labels] = value
 
-    def renew(self, name: str, values: Mapping[Labels, float]) -> None:
+    def renew(self, name: str, values: Iterable[tuple[Labels, float]]) -> None:
         """Set a gauge for these labels alone: what it was of others, which are gone, is not told
         any more."""
-        for key in [key for key in self._gauges if key[0] == name and key[1] not in values]:
+        for key in [key for key in self._gauges if key[0] == name]:
             del self._gauges[key]
-        for labels, value in values.items():
+        for labels, value in values:
             self._gauges[name, labels] = value
 
     def time(self, name: str, seconds: float, labels: Labels = ()) -> None:
