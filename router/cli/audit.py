@@ -23,7 +23,7 @@ from router.cli import (
 from router.cli.audit_keys import public_key
 from router.cli.audit_shown import print_entries, usage
 from router.cli.audit_source import say_released
-from router.cli.failing import failing
+from router.cli.failing import answering, failing
 from router.cli.shown import json_option, print_json, print_table
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ command.add_command(audit_witness.command)
 @click.option("--receipts", metavar="FILE", multiple=True, type=_FILE,
               help="A file with one JSON receipt per line; repeatable.")  # fmt: skip
 @json_option
-@failing
+@answering
 @usage
 def verify(
     folder: Path,
@@ -82,7 +82,8 @@ def verify(
 
     \b
     Exit codes: 0 no findings (an unanchored or torn tail is said, and is none),
-      1 findings, each with its place, 2 usage.
+      1 findings, each with its place,
+      2 usage, or what is read or written is refused.
     """  # noqa: D301
     from router.audit.commands import run_verify
 

@@ -8,7 +8,7 @@ import click
 
 from router.cli.audit_keys import public_key
 from router.cli.audit_shown import usage, when
-from router.cli.failing import failing
+from router.cli.failing import answering, failing
 from router.cli.given import read_file
 from router.cli.shown import json_option, print_json
 from router.settings import bounded
@@ -45,7 +45,7 @@ def disclose(folder: Path, log: str, request: str) -> None:
 @click.option("--key", "keys", metavar="FILE|VKEY", multiple=True, required=True,
               help="A public key to trust, as PEM file or vkey; repeatable.")  # fmt: skip
 @json_option
-@failing
+@answering
 @usage
 def belongs(bundle: Path, opening: Path, text: Path, keys: tuple[str, ...], as_json: bool) -> None:
     """Prove that TEXT, a body byte for byte, belongs to the entry that BUNDLE proves.
@@ -57,7 +57,8 @@ def belongs(bundle: Path, opening: Path, text: Path, keys: tuple[str, ...], as_j
       domicile audit prove log 06cv1o9f... > bundle.json
       domicile audit belongs bundle.json opening.json body.json --key log.pub
 
-    Exit codes: 0 it does, 1 it doesn't, or nothing shows it any more, 2 usage.
+    Exit codes: 0 it does, 1 it doesn't, or nothing shows it any more,
+    2 usage, or what is read or written is refused.
     """  # noqa: D301
     from router.audit.bundle import verify_bundle
     from router.audit.disclosure import belongs as proved

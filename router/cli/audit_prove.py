@@ -8,7 +8,7 @@ import click
 
 from router.cli.audit_keys import public_key
 from router.cli.audit_shown import print_entries, usage
-from router.cli.failing import failing
+from router.cli.failing import answering, failing
 from router.cli.shown import json_option, print_json
 
 _FILE = click.Path(path_type=Path, dir_okay=False)
@@ -73,7 +73,7 @@ def prove_growth(folder: Path, old: Path, new: Path | None) -> None:
 @click.option("--key", "keys", metavar="FILE|VKEY", multiple=True, required=True,
               help="A public key to trust, as PEM file or vkey; repeatable.")  # fmt: skip
 @json_option
-@failing
+@answering
 @usage
 def verify_bundle(proof: Path, keys: tuple[str, ...], as_json: bool) -> None:
     """Check a proof without the log it came from, and show what it proves.
@@ -84,7 +84,8 @@ def verify_bundle(proof: Path, keys: tuple[str, ...], as_json: bool) -> None:
     Example:
       domicile audit verify-bundle bundle.json --key log.pub
 
-    Exit codes: 0 proved, 1 it doesn't prove what it says, 2 usage.
+    Exit codes: 0 proved, 1 it doesn't prove what it says,
+    2 usage, or what is read or written is refused.
     """  # noqa: D301
     from router.audit.commands import Grown, run_verify_bundle
 

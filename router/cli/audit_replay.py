@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from router.cli.failing import failing
+from router.cli.failing import answering
 from router.cli.shown import json_option, print_json, print_table
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 @click.option("--sample", metavar="N", type=click.IntRange(min=1), help="N entries by chance.")
 @click.option("--seed", metavar="S", type=int, help="With --sample: the same choice again.")
 @json_option
-@failing
+@answering
 def command(
     folder: Path, record: str | None, sample: int | None, seed: int | None, as_json: bool
 ) -> None:
@@ -36,7 +36,8 @@ def command(
       domicile audit replay log --sample 1000 --json
 
     \b
-    Exit codes: 0 everything came out the same, 1 a difference: a finding, 2 usage.
+    Exit codes: 0 everything came out the same, 1 a difference: a finding,
+      2 usage, or what is read or written is refused.
     """  # noqa: D301
     if (record is None) == (sample is None):
         raise click.UsageError("give a RECORD, or `--sample N`")

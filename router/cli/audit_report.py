@@ -13,7 +13,7 @@ import click
 from router.cli.audit_keys import public_key
 from router.cli.audit_shown import usage
 from router.cli.audit_source import progress as bar
-from router.cli.failing import failing
+from router.cli.failing import answering
 from router.cli.given import apart, writing
 from router.cli.shown import json_option, print_json
 
@@ -52,7 +52,7 @@ _FOLDER = click.Path(path_type=Path, file_okay=False)
 @click.option("--out", metavar="FILE", multiple=True, type=_FILE,
               help="report.html, report.pdf or report.json; repeatable.")  # fmt: skip
 @json_option
-@failing
+@answering
 @usage
 def command(  # noqa: PLR0913
     folder: Path,
@@ -82,7 +82,7 @@ def command(  # noqa: PLR0913
 
     \b
     Exit codes: 0 made, 1 the log has findings (nothing is written, unless `--despite-findings`)
-      or can't be read, 2 usage.
+      or is none that can be read, 2 usage, or what is read or written is refused.
     """  # noqa: D301
     from router.reports.gathering import Scope
     from router.reports.making import Asked

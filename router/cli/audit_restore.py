@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from router.cli.audit_shown import usage
-from router.cli.failing import failing
+from router.cli.failing import answering
 from router.cli.shown import json_option, print_json
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ _FILE = click.Path(path_type=Path, dir_okay=False)
 @click.option("--key", "keys", metavar="FILE|VKEY", multiple=True,
               help="A public key to trust, as PEM file or vkey; repeatable.")  # fmt: skip
 @json_option
-@failing
+@answering
 @usage
 def command(
     folder: Path,
@@ -51,7 +51,7 @@ def command(
     \b
     AWS credentials come from the environment or the machine's role; reading is enough.
     Exit codes: 0 restored without findings, 1 findings, or an object that is not immutable,
-      2 usage.
+      2 usage, or what is read or written is refused.
     """  # noqa: D301
     from router.audit.anchors.s3 import S3Objects
     from router.audit.commands import read_anchor

@@ -1,4 +1,4 @@
-"""How commands fail: one line that says what is wrong, exit code 1, no traceback."""
+"""How commands fail: one line that says what is wrong, exit code 1 or 2, no traceback."""
 
 from __future__ import annotations
 
@@ -15,7 +15,16 @@ T = TypeVar("T")
 
 def failing(command: Callable[P, T]) -> Callable[P, T]:
     """Turn the errors that a user can mend into their message and exit code 1."""
+    return _failing(command, refused=1)
 
+
+def answering(command: Callable[P, T]) -> Callable[P, T]:
+    """The same for a command whose exit code 1 is an answer: where the system refuses a file or the
+    output, none was given, and the code is 2."""
+    return _failing(command, refused=2)
+
+
+def _failing(command: Callable[P, T], refused: int) -> Callable[P, T]:
     @functools.wraps(command)
     def wrapped(*args: P.args, **kwargs: P.kwargs) -> T:
         from regions.document import DocumentErrors
@@ -33,6 +42,6 @@ def failing(command: Callable[P, T]) -> Callable[P, T]:
         except OSError as error:
             told = f"`{error.filename}`: {error.strerror}" if error.filename else str(error)
             click.echo(f"error: {told}", err=True)
-            sys.exit(1)
+            sys.exit(refused)
 
     return wrapped

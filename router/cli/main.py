@@ -1,8 +1,8 @@
 """The `domicile` command: one lazy group, so that `--help` imports no server and no model.
 
 Exit codes, for every command: 0 done or yes, 1 the answer is no or something failed,
-2 the command line is wrong, 130 stopped by Ctrl-C. A command with further codes names them in its
-help.
+2 the command line is wrong, or a command whose 1 is a verdict could give none, 130 stopped by
+Ctrl-C. A command with further codes names them in its help.
 """
 
 from __future__ import annotations

@@ -1,12 +1,14 @@
 """`domicile audit`: exit codes and words, over true logs."""
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from tests.router.audit.logbox import LogBox
-from tests.router.cli.conftest import Domicile
+from tests.router.cli.conftest import START, Domicile
 
 
 @pytest.fixture
@@ -45,6 +47,15 @@ def test_anchors_and_keys_are_taken(domicile: Domicile, filled: LogBox, key: str
     )  # fmt: skip
     assert ran.code == 0
     assert ran.json["status"] == ["intact"]
+
+
+@pytest.mark.parametrize("more", [[], ["--json"]])
+def test_where_nothing_can_be_said_no_finding_is_told(filled: LogBox, more: list[str]) -> None:
+    """A full disk read as findings in a sound log: both ended with 1."""
+    words = [sys.executable, "-c", START, "audit", "verify", str(filled.folder), *more]
+    with Path("/dev/full").open("w") as full:
+        ran = subprocess.run(words, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert (ran.returncode, ran.stderr) == (2, "error: [Errno 28] No space left on device\n")
 
 
 def test_a_changed_byte_is_a_finding_with_its_place(domicile: Domicile, filled: LogBox) -> None:

@@ -4,7 +4,7 @@ import pytest
 
 from regions.places import PlaceError
 from router.audit.errors import AuditError
-from router.cli.failing import failing
+from router.cli.failing import answering, failing
 from router.config import ConfigError
 
 
@@ -40,6 +40,22 @@ def test_what_the_system_refuses_is_one_line(
         refused()
     assert end.value.code == 1
     assert capsys.readouterr().err == f"error: {told}\n"
+
+
+def test_a_verdict_that_cannot_be_given_is_none(capsys: pytest.CaptureFixture[str]) -> None:
+    @answering
+    def refused() -> None:
+        raise PermissionError(13, "Permission denied", "logs/eu-1")
+
+    @answering
+    def fails() -> None:
+        raise AuditError("what is wrong")
+
+    for command, code in ((refused, 2), (fails, 1)):
+        with pytest.raises(SystemExit) as end:
+            command()
+        assert end.value.code == code
+        assert capsys.readouterr().err.startswith("error: ")
 
 
 def test_who_reads_no_further_is_clicks_to_tell() -> None:
