@@ -48,6 +48,8 @@ def verify(growth, key):
 
 
 if __name__ == "__main__":
+    if len(sys.argv) != 3:
+        sys.exit(f"usage: {sys.argv[0]} PROOF KEY, two files: the log's public key as PEM or vkey")
     try:
         with open(sys.argv[1], encoding="utf-8") as file, open(sys.argv[2]) as key_file:
             proved = verify(json.load(file), read_key(key_file.read()))

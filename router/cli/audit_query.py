@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,11 +16,16 @@ from router.cli.given import writing
 from router.cli.shown import print_table
 
 if TYPE_CHECKING:
-    from router.audit.query import Table
+    from router.audit.query import Question, Table
 
 _FORMATS = ("table", "json", "csv", "parquet")
 _SHOWN = ("time", "tenant", "attributes", "model", "outcome", "endpoint", "places", "rules")
 _MOST = 200
+_COLUMNS = {
+    "tenant": "tenant", "app": "app", "attributes": "attributes", "place": "places",
+    "rule": "rules", "outcome": "outcome", "endpoint": "endpoint",
+}  # fmt: skip
+"""Which column holds what an option asks for."""
 
 
 @click.command("query")
@@ -93,7 +99,23 @@ def query(
         limit=most,
     )
     with answered(source, question, asked["region"], asked["api"]) as table, writing(out):
-        _write(table, shape, out, most)
+        watched = replace(table, batches=_watched(table.batches, question))
+        _write(watched, shape, out, most)
+
+
+def _watched(
+    batches: Iterator[list[tuple[object, ...]]], question: Question
+) -> Iterator[list[tuple[object, ...]]]:
+    """The batches; where they held no row it is said how to find out which word nobody has."""
+    empty = True
+    for batch in batches:
+        empty = empty and not batch
+        yield batch
+    if empty:
+        named = [(column, getattr(question, name)) for name, column in _COLUMNS.items()]
+        columns = ",".join(column for column, value in named if value)
+        more = f"; `--by {columns}` in place of these words counts what there is" if columns else ""
+        click.echo(f"audit query: no request here is like that{more}", err=True)
 
 
 def instant(option: str, text: str | None) -> int | None:
@@ -134,7 +156,7 @@ def _show(table: Table, most: int) -> None:
 
 def _cell(name: str, value: object) -> str:
     if name == "time" and isinstance(value, int):
-        return datetime.fromtimestamp(value / 1e6, UTC).isoformat(timespec="seconds")
+        return datetime.fromtimestamp(value / 1e6, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 

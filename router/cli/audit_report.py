@@ -124,6 +124,9 @@ def _write(
         with writing(path):
             path.write_bytes(write(report))
         click.echo(f"audit report: {path}", err=as_json)
+    for name, told in report.facts:
+        if name == "beware":
+            click.echo(f"beware: {told}", err=True)
     if as_json:
         print_json(report.to_json())
     if report.alarm:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 
 P = ParamSpec("P")
 T = TypeVar("T")
+
+_FEW = 6
+"""Of a longer list so many are shown in a table."""
 
 
 def usage(command: Callable[P, T]) -> Callable[P, T]:
@@ -40,8 +43,28 @@ def print_entries(title: str, found: Iterable[Shown], as_json: bool) -> None:
         for line in _json_lines(found):
             click.echo(line)
         return
-    rows = ((str(one.place.index), when(one.time), one.kind, one.id, _body(one)) for one in found)
-    print_table(title, ("index", "time", "kind", "request", "entry"), rows)
+    cut: set[str] = set()
+    rows = ((*_head(one), _text(_short(one.body, cut))) for one in found)
+    print_table(title, ("record", "time", "kind", "request", "entry"), rows)
+    if cut:
+        click.echo("… stands for the rest of a long list; `--json` shows all of it", err=True)
+
+
+def _head(one: Shown) -> tuple[str, str, str, str]:
+    return f"{one.place.log}/{one.place.index}", when(one.time), one.kind, one.id
+
+
+def _short(value: object, cut: set[str]) -> object:
+    """The value with the first few of each long list: an allowed set names hundreds of places."""
+    if isinstance(value, Mapping):
+        return {name: _short(each, cut) for name, each in value.items()}
+    if not isinstance(value, Sequence) or isinstance(value, str):
+        return value
+    shown = [_short(each, cut) for each in value[:_FEW]]
+    if len(value) > _FEW + 1:
+        cut.add("…")
+        return [*shown, f"… {len(value) - _FEW} more"]
+    return [*shown, *(_short(each, cut) for each in value[_FEW:])]
 
 
 def when(micros: int) -> str:
@@ -56,5 +79,5 @@ def _json_lines(found: Iterable[Shown]) -> Iterator[str]:
         yield json.dumps({**row, "body": one.body}, ensure_ascii=False)
 
 
-def _body(one: Shown) -> str:
-    return json.dumps(one.body, ensure_ascii=False, separators=(", ", ": "))
+def _text(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(", ", ": "))

@@ -49,7 +49,7 @@ def compose(made: Made) -> Report:
 
 
 def _facts(view: View) -> Iterator[tuple[str, Cell]]:
-    made = view.made
+    made, beware = view.made, list[str]()
     yield "period", made.scope.period.label
     yield "made", datetime.fromtimestamp(made.made_at, UTC).isoformat(timespec="seconds")
     yield "logs", ", ".join(readable(log.log) for log in made.verdict.logs) or "none"
@@ -59,11 +59,13 @@ def _facts(view: View) -> Iterator[tuple[str, Cell]]:
             "recorded from, to",
             f"{made.scope.period.shown(first)}, {made.scope.period.shown(last)}",
         )
+        if last < made.scope.period.since or first >= made.scope.period.until:
+            beware.append("nothing was recorded here in this period: other logs, or another period")
     if made.stranger:
-        yield (
-            "beware",
-            (f"no snapshot until then names a tenant `{readable(made.scope.tenant or '')}`"),
-        )
+        tenant = readable(made.scope.tenant or "")
+        beware.append(f"no snapshot until then names a tenant `{tenant}`")
+    if beware:
+        yield "beware", "; ".join(beware)
     yield "verification", "; ".join(made.verdict.statuses)
     if made.verdict.absent:
         yield "lines not here, and in no figure", made.verdict.absent

@@ -98,3 +98,17 @@ def test_growth_wants_two_checkpoints_of_one_log(domicile: Domicile, filled: Log
     old.write_text(old.read_text().replace("eu-1", "us-1"))
     ran = domicile("audit", "prove-growth", filled.folder, old)
     assert (ran.code, "no log in" in ran.err) == (2, True)
+
+
+@pytest.mark.parametrize("script", ["verify_bundle.py", "verify_growth.py"])
+def test_who_gives_too_little_to_a_script_is_told_what_it_takes(script: str) -> None:
+    for words in ([], ["bundle.json"]):
+        ran = subprocess.run(
+            [sys.executable, str(DOCS / script), *words],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert ran.returncode == 1
+        assert ran.stderr.startswith("usage: ")
+        assert "PROOF KEY" in ran.stderr

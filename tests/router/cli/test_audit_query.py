@@ -48,6 +48,21 @@ def test_a_table_says_when_there_may_be_more(domicile: Domicile, filled: LogBox)
     assert "incomplete" in counted.out
 
 
+@pytest.mark.parametrize("shape", ["table", "json", "csv"])
+def test_a_word_that_nobody_has_is_told(domicile: Domicile, filled: LogBox, shape: str) -> None:
+    """A mistyped tenant looks as if nothing had happened."""
+    words = ("audit", "query", filled.folder, "--format", shape)
+    ran = domicile(*words, "--tenant", "shopp", "--place", "aws:mars")
+    assert ran.code == 0
+    assert ran.err.strip() == (
+        "audit query: no request here is like that; "
+        "`--by tenant,places` in place of these words counts what there is"
+    )
+    assert domicile("audit", "query", filled.folder, "--by", "tenant,places").code == 0
+    assert domicile(*words, "--until", "2001-01-01").err.strip().endswith("is like that")
+    assert domicile(*words, "--tenant", "shop").err == ""
+
+
 def test_an_export_is_asked_like_the_log(
     domicile: Domicile, filled: LogBox, tmp_path: Path
 ) -> None:

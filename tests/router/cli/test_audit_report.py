@@ -42,6 +42,18 @@ def test_a_tenants_own_report_has_no_smallest_group(domicile: Domicile, box: Log
     assert domicile(*words, "--min-group", "3").json["smallest_told"] == 3
 
 
+def test_whoever_asks_of_the_wrong_time_or_tenant_is_told(domicile: Domicile, box: LogBox) -> None:
+    words = ("audit", "report", box.folder, "--json", "--period")
+    assert domicile(*words, DAY).err == ""
+    for other in ("2019", "2039-01"):
+        ran = domicile(*words, other, "--tenant", "shopp")
+        assert (ran.code, ran.err.count("beware: ")) == (0, 1)
+        assert "nothing was recorded here in this period" in ran.err
+        assert "nothing was recorded here in this period" in ran.json["facts"]["beware"]
+    ran = domicile(*words, DAY, "--tenant", "shopp")
+    assert ran.err == "beware: no snapshot until then names a tenant `shopp`\n"
+
+
 def test_a_log_with_findings_is_refused_or_shouted(
     domicile: Domicile, box: LogBox, tmp_path: Path
 ) -> None:

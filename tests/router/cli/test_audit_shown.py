@@ -1,5 +1,7 @@
 """How entries are shown, and which errors are a usage error."""
 
+import dataclasses
+import json
 from pathlib import Path
 
 import click
@@ -22,7 +24,24 @@ def test_entries_are_json_lines_or_a_table(capsys: pytest.CaptureFixture[str]) -
         '"time": "2027-01-15T08:00:00.123+00:00", "body": {"plan": ["é"]}}\n'
     )
     print_entries("log", [ONE], False)
-    assert "decision" in capsys.readouterr().out
+    shown = capsys.readouterr()
+    assert "decision" in shown.out
+    assert "eu-1/2" in shown.out, "several logs have an entry of one index"
+    assert shown.err == ""
+
+
+def test_a_table_has_the_beginning_of_long_lists(capsys: pytest.CaptureFixture[str]) -> None:
+    """An allowed set names hundreds of places; JSON has them all."""
+    places = [f"aws:place-{number}" for number in range(300)]
+    body = {"allowed": {"process": places, "rules": [{"of": places[:7]}]}, "plan": places[:3]}
+    one = dataclasses.replace(ONE, body=body)
+    print_entries("log", [one], False)
+    shown = capsys.readouterr()
+    assert len(shown.out.splitlines()) < 40
+    assert "… 294 more" in shown.out.replace("│", "")
+    assert "`--json` shows all of it" in shown.err
+    print_entries("log", [one], True)
+    assert json.loads(capsys.readouterr().out)["body"] == body
 
 
 def test_a_usage_error_is_clicks() -> None:
