@@ -240,8 +240,10 @@ async def _http(request: Request, error: Exception) -> JSONResponse:
 async def _invalid(request: Request, error: Exception) -> JSONResponse:
     if not isinstance(error, RequestValidationError):
         raise error
-    where = ".".join(str(part) for part in error.errors()[0]["loc"])
-    return JSONResponse(RequestError("invalid_request", f"`{where}` can't be read").body(), 400)
+    first = error.errors()[0]
+    where = ".".join(str(part) for part in first["loc"])
+    why = "is missing" if first["type"] == "missing" else f"can't be read: {first['msg'].lower()}"
+    return JSONResponse(RequestError("invalid_request", f"`{where}` {why}").body(), 400)
 
 
 async def _internal(request: Request, error: Exception) -> JSONResponse:

@@ -8,6 +8,7 @@ import click
 import pytest
 
 from router.audit.commands import UsageError
+from router.audit.lines import Value
 from router.audit.reading import Place, Shown
 from router.cli import audit_shown
 from router.cli.audit_shown import print_entries, usage, when
@@ -32,8 +33,9 @@ def test_entries_are_json_lines_or_a_table(capsys: pytest.CaptureFixture[str]) -
 
 def test_a_table_has_the_beginning_of_long_lists(capsys: pytest.CaptureFixture[str]) -> None:
     """An allowed set names hundreds of places; JSON has them all."""
-    places = [f"aws:place-{number}" for number in range(300)]
-    body = {"allowed": {"process": places, "rules": [{"of": places[:7]}]}, "plan": places[:3]}
+    places: list[Value] = [f"aws:place-{number}" for number in range(300)]
+    allowed: dict[str, Value] = {"process": places, "rules": [{"of": places[:7]}]}
+    body: dict[str, Value] = {"allowed": allowed, "plan": places[:3]}
     one = dataclasses.replace(ONE, body=body)
     print_entries("log", [one], False)
     shown = capsys.readouterr()
