@@ -43,6 +43,7 @@ class HttpTransport:
         resolver: names to addresses; the system's by default.
         limit: connections per origin.
         keep_alive: seconds an idle connection may be reused.
+        age: seconds any connection may be.
         head_limit: bytes of an answer's head.
         clock: loop time in seconds; the running loop's by default.
     """
@@ -53,12 +54,14 @@ class HttpTransport:
         *,
         limit: int = 1024,
         keep_alive: float = 4.0,
+        age: float = 300.0,
         head_limit: int = HEAD_LIMIT,
         clock: Callable[[], float] | None = None,
     ) -> None:
         self._dialer = Dialer(resolver or SystemResolver())
         self._limit = limit
         self._keep_alive = keep_alive
+        self._age = age
         self._head_limit = head_limit
         self._clock = clock
         self._pools: dict[Origin, Pool] = {}
@@ -135,7 +138,7 @@ class HttpTransport:
             async def dial(make: Callable[[socket.socket], Connection], until: float) -> Connection:
                 return await self._dialer.dial(origin, make, until)
 
-            limits = Limits(self._limit, self._keep_alive, self._head_limit)
+            limits = Limits(self._limit, self._keep_alive, self._head_limit, self._age)
             pool = Pool(dial, self._now, self.nudge, limits)
             self._pools[origin] = pool
         return pool

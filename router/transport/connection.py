@@ -30,7 +30,7 @@ class Connection(asyncio.Protocol):
     """Carries one request at a time.
 
     `on_free` is called when an answer has ended and another request may follow, `on_lost` once
-    when the connection is gone.
+    when the connection is gone. `until`: loop time after which it gets no further request.
     """
 
     def __init__(
@@ -41,6 +41,7 @@ class Connection(asyncio.Protocol):
         head_limit: int = HEAD_LIMIT,
     ) -> None:
         self.idle_since = 0.0
+        self.until = float("inf")
         self.keep_alive_for = float("inf")
         self._sock = sock
         self._readable = select.poll()

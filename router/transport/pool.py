@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from router.transport.connection import Connection
 from router.transport.messages import ConnectFailed
 
+_SPREAD = 32
+
 Dial = Callable[[Callable[[socket.socket], Connection], float], Awaitable[Connection]]
 
 
@@ -19,12 +21,15 @@ class Limits:
     """Of one pool: connections open at once, seconds of idleness, bytes of an answer's head.
 
     `keep_alive` stays below the servers' usual limits (5 s in uvicorn and node), so that the
-    endpoint is not the one to close first.
+    endpoint is not the one to close first. After `age` seconds none gets another request: under
+    steady load it is never idle, and would lead to where its name led when it was opened for as
+    long as the router lives.
     """
 
     connections: int
     keep_alive: float
     head: int
+    age: float = 300.0
 
 
 class Pool:
@@ -105,6 +110,9 @@ class Pool:
             self._give_place()
             raise ConnectFailed("the endpoint closed a new connection at once", "refused")
         self._lent.add(connection)
+        # Those that are opened together end one after the other.
+        spread = 1 - self.created % _SPREAD / (4 * _SPREAD)
+        connection.until = self._clock() + self._limits.age * spread
         self.created += 1
         return connection
 
@@ -153,7 +161,8 @@ class Pool:
     def _fresh(self, connection: Connection, now: float) -> bool:
         # A server that names its limit gets a second's margin.
         idle = now - connection.idle_since
-        return idle < self._limits.keep_alive and idle < connection.keep_alive_for - 1.0
+        kept = idle < self._limits.keep_alive and idle < connection.keep_alive_for - 1.0
+        return kept and now < connection.until
 
     def _next(self) -> asyncio.Future[Connection | None] | None:
         while self._waiters:

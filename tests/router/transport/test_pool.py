@@ -5,19 +5,24 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections.abc import Callable
+from itertools import pairwise
 
 import pytest
 
+from router.transport.client import HttpTransport
 from router.transport.connection import Connection
 from router.transport.messages import (
     ConnectFailed,
     Fate,
     Origin,
+    OutboundRequest,
+    Timeouts,
 )
 from router.transport.pool import Dial, Limits, Pool
 from tests.rawserver import (
     OK,
     Line,
+    RawServer,
     ask,
     echo,
     now,
@@ -118,6 +123,54 @@ async def test_idle_connections_are_closed_in_time() -> None:
         assert transport.counts.idle == 1
         await settled(transport, 0)
         await asyncio.wait_for(server.lines[0].gone.wait(), 1)
+
+
+async def test_a_name_that_leads_elsewhere_is_followed_under_steady_load() -> None:
+    """Its connections are never idle: prompts would go on to where it led before for as long as
+    this router lives. See TykTechnologies/tyk#1485, aio-libs/aiohttp#4948."""
+    async with RawServer(echo) as before, RawServer(echo) as after:
+        leads = before.port
+
+        class Name:
+            async def resolve(self, host: str, port: int) -> list[tuple[str, int]]:
+                return [("127.0.0.1", leads)]
+
+        transport = HttpTransport(Name(), age=0.3)
+        request = OutboundRequest(Origin("http", "llm.internal", 80), "POST", "/", (), b"{}")
+
+        async def load(seconds: float) -> None:
+            until = now() + seconds
+            while now() < until:
+                await whole(await transport.send(request, within(5)))
+
+        await load(0.1)
+        assert (len(before.lines), len(after.lines)) == (1, 0)
+        leads = after.port
+        await load(0.5)
+        assert before.lines[-1].gone.is_set()
+        assert after.lines
+        await transport.close()
+
+
+async def test_connections_that_were_opened_together_do_not_end_together() -> None:
+    """Else all of a fleet's are opened anew at once, every few minutes."""
+    at = now()
+    async with RawServer(echo) as server:
+        transport = HttpTransport(keep_alive=1e9, clock=lambda: at)
+
+        async def one() -> None:
+            await whole(await transport.send(ask(server), Timeouts(at + 50, 5)), 50)
+
+        opened = []
+        for _ in range(31):
+            await asyncio.gather(*(one() for _ in range(32)))
+            opened.append(transport.counts.created)
+            at += 10
+        more = [new - old for old, new in pairwise(opened)]
+        assert sum(more[:20]) == 0
+        assert sum(more) == 32
+        assert max(more) <= 8
+        await transport.close()
 
 
 async def test_the_endpoint_s_own_keep_alive_limit_is_kept() -> None:
