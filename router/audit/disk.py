@@ -3,13 +3,19 @@
 import errno
 import fcntl
 import os
+import re
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, Protocol
 
 from router.audit.errors import LogLocked, LogUnavailable
 
+_DRAFT: Final = re.compile(r"\..+\.\d+\.draft")
+LEFT: Final = 3600.0
+"""Seconds after which nobody writes a draft any more; a process in another container, whose number
+means nothing here, may write a younger one."""
 ROOM: Final = 64 << 10
 """Bytes, those of a batch of entries, without which nothing more is promised."""
 
@@ -64,8 +70,11 @@ def has_room(folder: Path) -> bool:
     return not found.f_files or found.f_favail > 0
 
 
+@dataclass(slots=True, eq=False)
 class LocalDisk:
     """The real file system."""
+
+    _swept: set[Path] = field(default_factory=set, init=False, repr=False)
 
     def open(self, path: Path) -> int:
         """See Disk."""
@@ -119,6 +128,7 @@ class LocalDisk:
             try:
                 self.write(fd, data)
                 self.flush(fd)
+                self._sweep(path.parent, os.fstat(fd).st_mtime)
             finally:
                 os.close(fd)
             os.replace(draft, path)
@@ -127,6 +137,17 @@ class LocalDisk:
             draft.unlink(missing_ok=True)
             raise
         self._sync_folder(path.parent)
+
+    def _sweep(self, folder: Path, now: float) -> None:
+        """Once, remove what killed processes left half written; `now` is the disk's own time."""
+        if folder in self._swept:
+            return
+        self._swept.add(folder)
+        for left in folder.glob(".*.draft"):
+            # Whoever may not remove it may still write; another process may have been quicker.
+            with suppress(OSError):
+                if _DRAFT.fullmatch(left.name) and now - left.stat().st_mtime > LEFT:
+                    left.unlink()
 
     def remove(self, path: Path) -> None:
         """See Disk."""

@@ -71,6 +71,7 @@ class WatchedDisk(QuickDisk):
     """Keeps what is durable; `during` is called while an entry is made so."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.durable: list[bytes] = []
         self.shared: dict[int, object] = {}
         self.broken = False

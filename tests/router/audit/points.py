@@ -40,6 +40,7 @@ class PointDisk(QuickDisk):
     """Dies at one point, once it has been there often enough."""
 
     def __init__(self, point: str) -> None:
+        super().__init__()
         self._point = point
         self._seen: Counter[str] = Counter()
         self._paths: dict[int, Path] = {}

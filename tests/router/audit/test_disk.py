@@ -1,10 +1,12 @@
 import errno
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-from router.audit.disk import ROOM, LocalDisk, has_room
+from router.audit.disk import LEFT, ROOM, LocalDisk, has_room
 from router.audit.errors import LogLocked, LogUnavailable
 
 
@@ -61,6 +63,32 @@ def test_a_draft_that_finds_no_room_takes_none_either(tmp_path: Path) -> None:
         Full().replace(path, b"newer")
     assert [one.name for one in tmp_path.iterdir()] == ["leaves"]
     assert path.read_bytes() == b"old"
+
+
+def test_what_a_killed_process_was_writing_goes_at_the_next_write(tmp_path: Path) -> None:
+    """Each kill left a draft under another name, whatever it was of, for good."""
+    killed = (
+        "import os, sys\n"
+        "from pathlib import Path\n"
+        "from router.audit.disk import LocalDisk\n"
+        "class Killed(LocalDisk):\n"
+        "    def flush(self, fd): os.kill(os.getpid(), 9)\n"
+        "Killed().replace(Path(sys.argv[1]), b'half')\n"
+    )
+    for name in ("checkpoint", "vetoes.json"):
+        subprocess.run([sys.executable, "-c", killed, str(tmp_path / name)], check=False)
+    left = sorted(tmp_path.iterdir())
+    assert len(left) == 2
+    mine = tmp_path / ".notes.draft"
+    mine.write_text("no draft of ours")
+    old = mine.stat().st_mtime - 2 * LEFT
+    os.utime(mine, (old, old))
+    LocalDisk().replace(tmp_path / "roster", b"new")
+    assert sorted(tmp_path.iterdir()) == sorted([*left, mine, tmp_path / "roster"])  # too young
+    for one in left:
+        os.utime(one, (old, old))
+    LocalDisk().replace(tmp_path / "roster", b"newer")
+    assert sorted(tmp_path.iterdir()) == [mine, tmp_path / "roster"]
 
 
 def test_truncate_and_remove(tmp_path: Path) -> None:
