@@ -128,6 +128,24 @@ async def test_what_is_no_period_starts_nothing(tmp_path: Path, period: str) -> 
         assert readings(world) == 0
 
 
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ({}, "`query.period` is missing"),
+        ({"period": DAY, "form": "doc"}, "`query.form` can't be read: input should be 'html'"),
+        ({"period": "x" * 81}, "`query.period` can't be read: string should have at most 80"),
+    ],
+)
+async def test_what_was_asked_wrongly_is_named(
+    tmp_path: Path, asked: dict[str, int], said: str
+) -> None:
+    async with filled(tmp_path) as world:
+        answer = await get(world, "dom-own", "/domicile/v1/audit/report", **asked)
+        assert answer.status_code == 400
+        assert answer.json()["error"]["message"].startswith(said)
+        assert readings(world) == 0
+
+
 async def test_one_at_a_time_and_nothing_without_the_log(tmp_path: Path) -> None:
     async with filled(tmp_path) as world:
         ran = Ran("{}", lambda: readings(world))
