@@ -101,8 +101,11 @@ def _build(
             tell(pair)
             trained[pair] = train_pair(rows, rows[0].weak, rows[0].strong, common, prior)
     if not trained:
+        counts = {pair: len({row.group for row in rows}) for pair, rows in _by_pair(examples)}
         raise TooFewRows(
-            f"no pair has {MIN_PAIR} different prompts to train on; collect more outcomes"
+            f"no pair has {MIN_PAIR} different prompts to train on ("
+            f"{', '.join(f'{pair}: {count}' for pair, count in counts.items())}); "
+            "collect more outcomes"
         )
     tell(ANY)
     trained[ANY] = train_any(examples, common)

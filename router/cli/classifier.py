@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import functools
 import sys
 from collections.abc import Callable, Mapping
@@ -48,9 +49,13 @@ def _failing(command: Callable[P, T]) -> Callable[P, T]:
             return command(*args, **kwargs)
         except (
             ArtifactError, ForbiddenSource, LibraryError, NoRows, NotActivated, NotBetter,
-            NotCompiled, RowError, TooFewRows, OSError,
+            NotCompiled, RowError, TooFewRows,
         ) as error:  # fmt: skip
             click.echo(f"error: {error}", err=True)
+            sys.exit(1)
+        except OSError as error:
+            where = "" if error.filename is None else f"`{error.filename}`: "
+            click.echo(f"error: {where}{error.strerror or error}", err=True)
             sys.exit(1)
 
     return wrapped
@@ -82,6 +87,11 @@ def evaluate(
     \b
     Example:
       domicile classifier evaluate rows.jsonl.gz --pair small:large
+
+    \b
+    apgr: the share of the gap between weak and strong that is recovered, mean over all
+      shares of calls that go to strong; 0.5 is a random order. cpt50, cpt80: the least share
+      of calls that recovers 50 or 80 %. All others: docs/difficulty.md.
 
     Exit codes: 0 measured, 1 rows or artifact can't be used, 2 usage.
     """  # noqa: D301
@@ -116,6 +126,7 @@ def train(files: tuple[Path, ...], output: Path, name: str, prior: bool, as_json
     """  # noqa: D301
     from classifiers.difficulty import commands
 
+    _has_folder(output)
     notes: list[str] = []
     with following() as told:
         version = commands.train(
@@ -152,6 +163,7 @@ def calibrate(
     """  # noqa: D301
     from classifiers.difficulty import commands
 
+    _has_folder(output)
     version, figures = commands.calibrate(files, pair, output, model or SHIPPED, name)
     _draw(plots, figures)
     _show("calibrated", {"version": version, "output": str(output)}, as_json)
@@ -175,6 +187,8 @@ def compare(
 ) -> None:
     """Compare a NEW artifact with the one in USED on the rows that `train` keeps back.
 
+    Shows the difference of their APGR (see `evaluate`), with a lower and an upper bound.
+
     With --activate the file USED becomes NEW in one step, and the old one USED.before, when each
     pair that changes has 200 prompts and a lower bound of the difference above 0; else nothing is
     written. A router that watches its files takes the new one by itself, `SIGHUP` at once.
@@ -193,12 +207,13 @@ def compare(
         done = {"activated": found.new.version(), "instead_of": found.used.version()}
         more: dict[str, object] = {**done, "kept": str(kept)}
     else:
-        found, more = commands.compare(new, used, files), {}
+        found = commands.compare(new, used, files)
+        more = {"new": found.new.version(), "used": found.used.version()}
     _draw(plots, found.figures)
     numbers = {"value": found.value, "low": found.low, "high": found.high}
     # What is no number is `null`: NaN would be no JSON.
     told = {name: value if isfinite(value) else None for name, value in numbers.items()}
-    _show("difference", {**told, **more}, as_json)
+    _show("APGR of NEW minus that of USED, with its bounds", {**told, **more}, as_json)
 
 
 @command.command("card")
@@ -232,6 +247,12 @@ def compile_scorer(as_json: bool) -> None:
     _show("compiled", {"library": str(build())}, as_json)
 
 
+def _has_folder(output: Path) -> None:
+    """Training takes minutes: that nothing can be put there is said before."""
+    if not output.resolve().parent.is_dir():
+        raise FileNotFoundError(errno.ENOENT, "there is no such folder; make it first", str(output))
+
+
 def _draw(folder: Path | None, figures: Mapping[str, str]) -> None:
     if folder is None:
         return
@@ -245,4 +266,10 @@ def _show(title: str, found: dict[str, object], as_json: bool) -> None:
     if as_json:
         print_json(found)
     else:
-        print_table(title, ("what", "value"), [(k, str(v)) for k, v in found.items()])
+        print_table(title, ("what", "value"), [(k, _cell(v)) for k, v in found.items()])
+
+
+def _cell(value: object) -> str:
+    if value is None:
+        return "-"
+    return "\n".join(map(str, value)) or "-" if isinstance(value, list | tuple) else str(value)

@@ -158,7 +158,8 @@ def test_a_difference_that_is_no_number_is_null(
     used = tmp_path / "own.bin"
     used.write_bytes(poor.read_bytes())
     ran = domicile("classifier", "compare", trained, used, held, "--json")
-    assert (ran.code, ran.json) == (0, dict.fromkeys(("value", "low", "high")))
+    versions = {"new": load(trained).version(), "used": load(poor).version()}
+    assert (ran.code, ran.json) == (0, {**dict.fromkeys(("value", "low", "high")), **versions})
     assert domicile("classifier", "compare", trained, used, held, "--activate").code == 1
     assert used.read_bytes() == poor.read_bytes()
 
@@ -186,6 +187,40 @@ def test_an_artifact_that_is_none_fails(domicile: Domicile, tmp_path: Path) -> N
     assert ran.code == 1
     assert ran.err.startswith("error: ")
     assert "model.bin" in ran.err
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("card", "--model", "gone"), "`gone`: No such file or directory"),
+        (("evaluate", "rows", "--model", "gone"), "`gone`: No such file or directory"),
+        (("evaluate", "gone.jsonl"), "`gone.jsonl`: No such file or directory"),
+        (("compare", "gone", "model", "held"), "`gone`: No such file or directory"),
+        (("train", "gone.csv", "--output", "new"), "`gone.csv`: No such file or directory"),
+        (("train", "gone", "--output", "no/new"), "`no/new`: there is no such folder"),
+        (("calibrate", "gone", "--pair", "a:b", "--output", "no/new"), "`no/new`: there is no"),
+        (("train", "rows", "--output", "new"), "(small:large: 20); collect more"),
+    ],
+)
+def test_a_file_that_is_not_there_is_named_once(
+    domicile: Domicile,
+    tmp_path: Path,
+    trained: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    words: tuple[str, ...],
+    said: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    rows(tmp_path / "few.jsonl", 20, "train", 2).rename("rows.jsonl")
+    rows(tmp_path / "held.jsonl", 20, "test", 2)
+    named = {"rows": "rows.jsonl", "held": "held.jsonl", "model": str(trained)}
+    given = [named.get(word, word) for word in words]
+    ran = domicile("classifier", *given)
+    assert ran.code == 1
+    (line,) = ran.err.splitlines()
+    assert line.startswith("error: ")
+    assert "Errno" not in line
+    assert said in line
 
 
 def test_usage(domicile: Domicile) -> None:
