@@ -7,7 +7,7 @@ reproduce the root, and the place is the range after the largest head that still
 """
 
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import zip_longest
 from typing import Final, TypeAlias
 
@@ -44,14 +44,14 @@ def stored_leaves(folder: LogFolder, found: Scan) -> bytes:
     return joined[: len(joined) // HASH_BYTES * HASH_BYTES]
 
 
-def root_at(leaves: bytes, size: int) -> bytes | None:
-    """Root of the first `size` leaves, if there are as many."""
-    if len(leaves) < size * HASH_BYTES:
-        return None
-    frontier = Frontier()
-    for at in range(0, size * HASH_BYTES, HASH_BYTES):
-        frontier.append(leaves[at : at + HASH_BYTES])
-    return frontier.root()
+def roots_at(leaves: bytes, sizes: Collection[int]) -> dict[int, bytes]:
+    """Roots of the first so many leaves, for each size that there are as many for."""
+    frontier, roots = Frontier(), dict[int, bytes]()
+    for size in sorted(size for size in sizes if len(leaves) >= size * HASH_BYTES):
+        for at in range(frontier.size * HASH_BYTES, size * HASH_BYTES, HASH_BYTES):
+            frontier.append(leaves[at : at + HASH_BYTES])
+        roots[size] = frontier.root()
+    return roots
 
 
 def differences(found: Scan, stored: bytes, size: int) -> list[Finding]:

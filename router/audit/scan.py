@@ -18,6 +18,7 @@ from router.audit.lines import (
     Line,
     LineInvalid,
     SegmentLine,
+    Value,
     parse_line,
 )
 from router.audit.reading import Place, Shown
@@ -38,7 +39,9 @@ class Part:
 @dataclass(slots=True)
 class Scan:
     """What one pass found. `roots` holds the root at each size asked for, as far as reached;
-    `times` the newest time (µs) of the entries below it, as far as they could be read."""
+    `times` the newest time (µs) of the entries below it, as far as they could be read. `findings`
+    are wrong where they are; what is `unfit` does not follow from the lines before it, any of which
+    may be the wrong one."""
 
     log: str
     leaves: bytearray = field(default_factory=bytearray)
@@ -46,12 +49,18 @@ class Scan:
     parts: list[Part] = field(default_factory=list)
     torn: int = 0
     findings: list[Finding] = field(default_factory=list)
+    unfit: list[Finding] = field(default_factory=list)
     times: dict[int, int] = field(default_factory=dict)
 
     @property
     def size(self) -> int:
         """Complete lines found."""
         return len(self.leaves) // HASH_BYTES
+
+    @property
+    def faulty(self) -> bool:
+        """Whether anything was found that no log writes."""
+        return bool(self.findings or self.unfit)
 
     def leaf(self, index: int) -> bytes | None:
         """Leaf hash of the line with an index, going by the names of the segments."""
@@ -78,6 +87,10 @@ class Scan:
     def _part(self, starts: list[int], at: int) -> Part | None:
         number = bisect_right(starts, at) - 1
         return self.parts[number] if number >= 0 else None
+
+
+class _Unfit(LineInvalid):
+    """A line that does not follow from those before it."""
 
 
 class Reader(Protocol):
@@ -145,11 +158,12 @@ class _Scanner:
             self._reader.segment(found.log, len(data))
 
     def _begun(self, part: Part) -> None:
-        """Told once, where it is: all later segments are as far off, and would hide the line."""
+        """Told once, where it is: all later segments are as far off, and would hide the line; and
+        the one after a segment with a wrong name is where it should be."""
         before, first = self._scan.parts[-1:], part.segment.first
         self._scan.parts.append(part)
         end = sum(one.segment.first + one.count for one in before)
-        if first != end:
+        if first != end and not (self._scan.findings and first == part.start):
             place = Place(self._scan.log, part.segment.name, 1, min(end, first))
             detail = f"the segment begins at {first}, but the lines before it end at {end}"
             self._fault("segment", place, detail)
@@ -170,6 +184,9 @@ class _Scanner:
         if self._structure is not None:
             try:
                 self._follow(place, parse_line(raw))
+            except _Unfit as error:
+                self._scan.unfit.append(Finding("malformed", place, str(error)))
+                self._structure = None
             except LineInvalid as error:
                 self._fault("malformed", place, str(error))
         self._hashed(leaf_hash(raw))
@@ -189,22 +206,28 @@ class _Scanner:
         if isinstance(line, SegmentLine) != (place.line == 1):
             raise LineInvalid("a segment starts with its one segment line")
         if isinstance(line, EntryLine):
-            body = self._interns.resolve(line.body)
+            body = self._resolved(line)
             structure.entry(place, line, body)
             if self._reader is not None:
                 self._reader.entry(Shown(place, line.kind, line.id, line.time, body))
         elif isinstance(line, InternLine):
             if line.index != place.index:
-                raise LineInvalid(f"the intern line says it is at {line.index}")
+                raise _Unfit(f"the intern line says it is at {line.index}")
             self._interns.values[line.index] = line.value
         else:
             self._start(place, line)
+
+    def _resolved(self, line: EntryLine) -> dict[str, Value]:
+        try:
+            return self._interns.resolve(line.body)
+        except LineInvalid as error:
+            raise _Unfit(str(error)) from error
 
     def _start(self, place: Place, line: SegmentLine) -> None:
         if (line.log, line.index) != (self._scan.log, place.index):
             raise LineInvalid(f"the segment line is of log `{line.log}`, index {line.index}")
         if line.peaks != tuple(self._frontier.peaks):
-            raise LineInvalid("the peaks of the segment line are not those of the lines before it")
+            raise _Unfit("the peaks of the segment line are not those of the lines before it")
         self._interns = Interns()
         if self._structure is not None:
             self._structure.segment(place, line)

@@ -10,7 +10,7 @@ For each log:
  4. Read all lines once: hashes, roots at the sizes of those heads, structure.
  5. Each head fits the root of the lines below it; each receipt fits the line at its index. The key
     of a head was certified: no line below is newer than its certificate, and one holds it.
- 6. If one doesn't, name the places (`locate.py`). Otherwise structure counts (`structure.py`).
+ 6. If one doesn't, name the places (`placing.py`). Otherwise structure counts (`structure.py`).
  7. Lines above the largest fitting anchor are the unanchored tail.
 
 For the folder again:
@@ -27,14 +27,15 @@ With no anchor the best verdict is `consistent, unanchored`: whoever holds the s
 have written all of it anew. Nothing here writes.
 """
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from router.audit.errors import AuditError
 from router.audit.heads import Head, Heads, certified, published_size
 from router.audit.layout import Folder
-from router.audit.locate import SHOWN, altered_sidecar, differences, root_at, stored_leaves
-from router.audit.note import PublicKey, parse_checkpoint
+from router.audit.locate import altered_sidecar
+from router.audit.note import PublicKey
+from router.audit.placing import Placing, capped
 from router.audit.reading import Place
 from router.audit.receipt import Receipt
 from router.audit.roster import NO_LINE, RosterLine, read_roster
@@ -173,13 +174,11 @@ class _Verification:
             structure.judge_published(max(before, published_size(self._folder.log(log))))
         self._newest[log] = structure.newest
         good, bad = _judged(heads.all, found)  # 5
-        findings = [*heads.findings, *heads.split_views(), *found.findings]
+        findings = [*heads.findings, *heads.split_views()]
         notices = [*heads.notices]
-        if bad or found.findings:
-            places = list(self._places(found, good, bad))
-            findings += [place for place in places if place not in findings]
-            if not bad:
-                findings += structure.findings
+        findings += Placing(self._folder, found, good, bad).findings(heads.receipts)  # 6
+        if bad or found.faulty:
+            findings += () if bad else structure.findings
             notices.append("the structure was judged only up to the first fault")
         else:
             findings += structure.findings
@@ -189,12 +188,11 @@ class _Verification:
             findings += certified(good, found.times, structure.keys, structure.absence)
             findings += structure.absence.findings(max((head.size for head in good), default=0))
             notices += structure.absence.notices()
-        findings += _receipts(heads, found, {(head.size, head.root) for head in good})
         anchored = [head.size for head in good if head.given]
         given = any(head.given for head in heads.all)
         size = max(anchored, default=0) if given else None
         absent = structure.absence.count
-        return LogVerdict(log, found.size, size, found.torn, _capped(findings), notices, absent)
+        return LogVerdict(log, found.size, size, found.torn, capped(findings), notices, absent)
 
     def _digests(self) -> list[bytes]:
         try:
@@ -216,59 +214,10 @@ class _Verification:
             heads.leave_above(self._sealed.get(log, 0))
         return heads
 
-    def _places(self, found: Scan, good: Sequence[Head], bad: Sequence[Head]) -> Iterator[Finding]:
-        """6."""
-        stored = stored_leaves(self._folder.log(found.log), found)
-        for head in sorted(bad, key=lambda head: (head.given, head.size), reverse=True):
-            if root_at(stored, head.size) == head.root:
-                located = list(differences(found, stored, head.size))
-                yield from located
-                if located:
-                    return
-        for head in sorted(bad, key=lambda head: head.size)[:1]:
-            fits = max((known.size for known in good if known.size <= head.size), default=0)
-            if any(fits <= fault.place.index < head.size for fault in found.findings):
-                return  # a missing segment or unreadable line already names it
-            yield _range(found, fits, head)
-
-
-def _range(found: Scan, fits: int, head: Head) -> Finding:
-    """A fault whose line can't be named: `fits` is the largest size that is still as signed."""
-    if found.size < head.size:
-        detail = f"lines up to {head.size - 1} were signed at {head.source}; {fits} are proved"
-        return Finding("truncated", found.place(found.size), detail)
-    detail = f"something in lines {fits} to {head.size - 1} is not as signed at {head.source}"
-    return Finding("contradicted", found.place(fits), detail)
-
 
 def _judged(heads: Sequence[Head], found: Scan) -> tuple[list[Head], list[Head]]:
     good = [head for head in heads if found.roots.get(head.size) == head.root]
     return good, [head for head in heads if found.roots.get(head.size) != head.root]
-
-
-def _receipts(heads: Heads, found: Scan, good: Collection[tuple[int, bytes]]) -> Iterator[Finding]:
-    for receipt in heads.receipts:
-        place, leaf = found.place(receipt.index), found.leaf(receipt.index)
-        if leaf is None:
-            yield Finding("truncated", place, f"a receipt names line {receipt.index}")
-            continue
-        if leaf.hex() == receipt.leaf:
-            continue
-        head = parse_checkpoint(receipt.checkpoint)
-        if (head.size, head.root) in good:
-            # A receipt's own words aren't signed: only the log and its head can be right here.
-            detail = f"its head fits, and line {receipt.index} is not the one it names: forged, or "
-            yield Finding("anchor", place, f"{detail}given for an entry that was never logged")
-        else:
-            yield Finding("altered", place, f"line {receipt.index} is not the one of a receipt")
-
-
-def _capped(findings: Sequence[Finding]) -> list[Finding]:
-    unique = list(dict.fromkeys(findings))
-    if len(unique) <= SHOWN:
-        return unique
-    more = Finding("altered", unique[SHOWN].place, f"and {len(unique) - SHOWN} more findings")
-    return [*unique[:SHOWN], more]
 
 
 def _origin(anchor: Anchor) -> str:

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from router.audit.layout import LogFolder
-from router.audit.locate import altered_sidecar, differences, root_at, stored_leaves
+from router.audit.locate import altered_sidecar, differences, roots_at, stored_leaves
 from router.audit.scan import Part, Scan
-from router.audit.tree import EMPTY_ROOT, leaf_hash
+from router.audit.tree import Frontier, leaf_hash
 
 A, B, C, D, X = (leaf_hash(name) for name in (b"a", b"b", b"c", b"d", b"x"))
 
@@ -86,10 +86,16 @@ def test_only_what_the_head_covers_is_compared(tmp_path: Path) -> None:
     assert not list(differences(found(tmp_path, [A, B, X]), b"".join([A, B, C, D]), 2))
 
 
-def test_root_at(tmp_path: Path) -> None:
-    assert root_at(A, 0) == EMPTY_ROOT
-    assert root_at(A, 1) == A
-    assert root_at(A, 2) is None
+def test_roots_at_many_sizes() -> None:
+    leaves = [leaf_hash(str(number).encode()) for number in range(9)]
+    roots = roots_at(b"".join(leaves), {0, 1, 5, 9, 10})
+    assert roots == {size: root_of(leaves[:size]) for size in (0, 1, 5, 9)}
+
+
+def root_of(leaves: list[bytes]) -> bytes:
+    tree = Frontier()
+    tree.extend(leaves)
+    return tree.root()
 
 
 def test_a_missing_sidecar_is_filled_from_the_lines(tmp_path: Path) -> None:
