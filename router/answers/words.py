@@ -20,8 +20,8 @@ NAMED: Final = (
 # A GPU that is "busy or unavailable" and a device or resource that is "busy" are broken.
 _LIMIT: Final = (
     r"(?:rate.?limit|too many (?:requests|connections)|overloaded|at capacity|"
-    r"(?<!resource )busy\b(?! or unavailable)|please wait|queue (?:is )?full|pending requests|"
-    r"backpressure|reset reason: overflow)"
+    r"(?<!resource )busy\b(?! or unavailable)|please wait|queue (?:is )?full|maximum queue size|"
+    r"pending (?:requests|tokens)|no slot|concurrency limit|backpressure|reset reason: overflow)"
 )
 _ANYWHERE = re.compile(rf"\b{_LIMIT}", re.IGNORECASE)
 _FIRST = re.compile(rf"(?:[\w'.-]+[ :,]+){{0,4}}{_LIMIT}", re.IGNORECASE)

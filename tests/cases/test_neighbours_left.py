@@ -11,24 +11,31 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from random import Random
 
 import pytest
 
 from policies.model import Limits, Rate
 from regions.model import Price
 from router.inbound.exchange import Headers
+from router.state.ledger import Bucket, Seats, Take
 from router.transport.messages import AnswerTimeout, Fate
 from tests.cases.built import outcomes, until
 from tests.router.scripted import (
+    DONE,
     JSON,
     SSE,
     FakeExchange,
     Reply,
     Scripted,
     answer,
+    event,
     failure,
+    lost,
+    refused,
     scripted,
     silent,
+    stream,
 )
 
 PROMPT = "word " * 8000
@@ -133,3 +140,70 @@ async def test_nor_does_what_no_endpoint_was_asked(tmp_path: Path) -> None:
             await world.run(exchange)
         assert not world.transport.sent
         assert (await world.run(asked(world, stream=False))).status == 200
+
+
+WORDS = [event(content="word ")] * 8
+STOP = b'data: {"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}\n\n'
+TOLD = b'data: {"choices":[],"usage":{"prompt_tokens":7,"completion_tokens":9}}\n\n'
+LIMITED = b'{"error":{"message":"rate limit","code":429}}'
+ANSWERS: tuple[Callable[[], Reply | Exception], ...] = (
+    answer,
+    lambda: stream(*WORDS, STOP, TOLD, DONE),
+    lambda: Slowly(200, SSE, [*WORDS, STOP, DONE]),
+    lambda: Slowly(200, SSE, [*WORDS, lost()]),
+    lambda: Slowly(200, JSON, answer()._chunks),
+    lambda: Reply(200, JSON, [LIMITED]),
+    lambda: failure(500),
+    lambda: failure(429),
+    lambda: failure(400),
+    lost,
+    silent,
+    refused,
+)
+
+
+class Slowly(Reply):
+    """Leaves a client time to go."""
+
+    async def chunk(self, until: float) -> bytes:
+        await asyncio.sleep(0.003)
+        return await super().chunk(until)
+
+
+@pytest.mark.parametrize("seed", range(3))
+async def test_limits_count_what_the_log_says(tmp_path: Path, seed: int) -> None:
+    """Whatever answers, and whenever clients leave or run out of time."""
+    chance, much = Random(seed), 10**9
+    never = Rate(much, 10**13)  # as good as never refilled
+    async with scripted(tmp_path, lambda host, number: chance.choice(ANSWERS)()) as world:
+        limit(world, Limits(tokens=never, dollars=never, concurrency=100))
+        answered = world.router.route(b"/v1/chat/completions")
+        assert answered is not None
+
+        async def one() -> None:
+            headers = []
+            if chance.random() < 0.3:
+                headers.append((b"idempotency-key", b"key-%d" % chance.randrange(5)))
+            if chance.random() < 0.2:
+                headers.append((b"x-domicile-deadline", b"%dms" % chance.randrange(1, 15)))
+            exchange = asked(world, chance.random() < 0.5, headers)
+            running = asyncio.ensure_future(answered(exchange, "POST"))
+            if chance.random() < 0.4:
+                await asyncio.sleep(chance.random() * 0.02)
+                exchange.leave()
+            await running
+
+        for _ in range(5):
+            await asyncio.gather(*(one() for _ in range(20)))
+        ledger = world.router.live.ledger
+        asks = Take(Bucket("tokens", "eu/tokens", much, 1e13), 0)
+        asks_too = Take(Bucket("dollars", "eu/dollars", much, 1e13), 0)
+        seats = Seats("concurrency", "eu/open", 1)
+        tokens, dollars = await ledger.take((asks, asks_too), (seats,), "last")  # all have left
+    found = outcomes(tmp_path)
+    counted = [each.get("tokens") for each in found]
+    used = sum(sum(pair) for pair in counted if isinstance(pair, list))
+    paid = sum(cost for each in found if isinstance(cost := each.get("cost"), int))
+    assert {each["status"] for each in found} >= {"ok", "gone"}
+    assert abs(much - tokens.remaining - used) <= 1
+    assert abs(much - dollars.remaining - paid) <= 1

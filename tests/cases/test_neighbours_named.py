@@ -107,11 +107,18 @@ async def test_a_limit_is_load_under_whatever_status(tmp_path: Path, name: str) 
 
 
 PLAIN = ((b"content-type", b"text/plain"),)
+TOKENS = b'{"error":{"message":"Request queue reached max pending tokens limit.","code":503}}'
 FULL: Mapping[str, Reply] = {
     "Ollama": Reply(503, JSON, [b'{"error":"server busy. maximum pending requests exceeded"}']),
     "Ray Serve": Reply(503, PLAIN, [b"Request dropped due to backpressure (max_queued=1)"]),
     "Envoy": Reply(503, PLAIN, [b"upstream connect error. reset reason: overflow"]),
     "a page": Reply(503, ((b"content-type", b"text/html"),), [b"<p>The server is busy</p>"]),
+    # vLLM 0.29, by its two limits of a queue.
+    "vLLM": Reply(503, JSON, [b'{"error":{"message":"Request queue full.","code":503}}']),
+    "vLLM, tokens": Reply(503, JSON, [TOKENS]),
+    "Triton": Reply(503, JSON, [b'{"error":"Exceeds maximum queue size"}']),
+    "llama.cpp": Reply(503, JSON, [b'{"error":{"message":"no slot available","code":503}}']),
+    "a gateway": Reply(503, JSON, [b'{"error":{"message":"concurrency limit reached"}}']),
     "KServe": Reply(500, JSON, [b'{"error":"queue full"}']),
 }
 
