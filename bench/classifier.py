@@ -67,8 +67,9 @@ def show(section: str, values: dict[str, object]) -> None:
     print(json.dumps({"section": section, **values}), flush=True)
 
 
-def numbers(scores: Scores, gain: np.ndarray, draws: int) -> dict[str, object]:
-    report = evaluation.report(scores, gain, draws)
+def numbers(scores: Scores, test: Sequence[Example], draws: int) -> dict[str, object]:
+    gain, groups = evaluation.gains(test), evaluation.groups_of(test)
+    report = evaluation.report(scores, gain, draws, groups=groups)
     out: dict[str, object] = {"n": report.n, "gap": round(report.gap, 4)}
     for name in ("apgr", "cpt50", "cpt80"):
         one = getattr(report, name)
@@ -78,8 +79,9 @@ def numbers(scores: Scores, gain: np.ndarray, draws: int) -> dict[str, object]:
     return out
 
 
-def against(scores: Scores, plain: np.ndarray, gain: np.ndarray, draws: int) -> list[float]:
-    found = evaluation.difference(scores.rank, plain, gain, draws)
+def against(scores: Scores, plain: np.ndarray, test: Sequence[Example], draws: int) -> list[float]:
+    gain, groups = evaluation.gains(test), evaluation.groups_of(test)
+    found = evaluation.difference(scores.rank, plain, gain, draws, groups=groups)
     return [round(found.value, 4), round(found.low, 4), round(found.high, 4)]
 
 
@@ -100,8 +102,8 @@ def all_labels(train: Sequence[Example], dev: Sequence[Example], draws: int) -> 
     gain, base = evaluation.gains(dev), plain(train, dev).rank
     scores = evaluation.fit_and_score(train, dev, common())
     show("mmlu, all labels, dev", {
-        **numbers(scores, gain, draws), "plain_apgr": round(curves.apgr(base, gain), 4),
-        "difference": against(scores, base, gain, draws),
+        **numbers(scores, dev, draws), "plain_apgr": round(curves.apgr(base, gain), 4),
+        "difference": against(scores, base, dev, draws),
     })  # fmt: skip
 
 
@@ -113,10 +115,10 @@ def folds(rows_: Sequence[Example], draws: int) -> None:
     parts = np.array([evaluation.fold(e) for e in rows_])
     apgr = [curves.apgr(scores.rank[parts == k], gain[parts == k]) for k in range(5)]
     show("mmlu, all labels, grouped 5-fold over train and dev", {
-        **numbers(scores, gain, draws), "folds": [round(a, 3) for a in apgr],
+        **numbers(scores, rows_, draws), "folds": [round(a, 3) for a in apgr],
         "mean": round(float(np.mean(apgr)), 4), "spread": round(float(np.std(apgr)), 4),
         "plain_apgr": round(curves.apgr(base, gain), 4),
-        "difference": against(scores, base, gain, draws),
+        "difference": against(scores, base, rows_, draws),
     })  # fmt: skip
 
 
@@ -136,7 +138,7 @@ def few_labels(train: Sequence[Example], dev: Sequence[Example], draws: int) -> 
             cpts = [curves.cpt(scores.rank, gain, x) for x in (0.5, 0.8)]
             found[name].append([curves.apgr(scores.rank, gain), *cpts])
             plains[name].append(curves.apgr(base, gain))
-            better[name].append(against(scores, base, gain, draws))
+            better[name].append(against(scores, base, test, draws))
     for name, kept in found.items():
         mean, spread = np.mean(kept, axis=0).round(4), np.std(kept, axis=0).round(4)
         show(f"mmlu, {LABELS} labels, {name}", {
@@ -151,7 +153,7 @@ def left_out(by_source: dict[str, list[Example]], draws: int) -> None:
         others = [e for name, part in by_source.items() if name != source for e in part]
         model = evaluation.as_artifact(train_any(others, common()), common())
         show(f"left out: {source}, by the model of any pair", numbers(
-            evaluation.score(model, test), evaluation.gains(test), draws,
+            evaluation.score(model, test), test, draws,
         ))  # fmt: skip
 
 
@@ -159,7 +161,7 @@ def calibration(shipped: artifacts.Artifact, folder: Path, draws: int) -> None:
     for source in SOURCES:
         dev = rows(folder, source, "dev")
         show(f"shipped on dev: {source}", numbers(
-            evaluation.score(shipped, dev), evaluation.gains(dev), draws
+            evaluation.score(shipped, dev), dev, draws
         ))  # fmt: skip
         errors = []
         for seed in range(DRAWS):
@@ -315,7 +317,7 @@ def main() -> None:
     repeats(shipped, asked.data)
     train = rows(asked.data, "routellm_mmlu", "train")
     all_labels(train, dev, draws)
-    few_labels(train, dev, draws // 5)
+    few_labels(train, dev, draws)
     folds([*train, *dev], draws)
     left_out(
         {s: [*rows(asked.data, s, "train"), *rows(asked.data, s, "dev")] for s in SOURCES}, draws

@@ -6,12 +6,14 @@ running sums: it is the curve of the drawn rows, without sorting them.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 Vector = NDArray[np.float64]
+Counts = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +55,7 @@ class Resampled:
         self._blocks = np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]]))
         self.size = len(gain)
 
-    def curve(self, counts: NDArray[np.int64]) -> Curve | None:
+    def curve(self, counts: Counts) -> Curve | None:
         """The curve of a draw in which row i counts `counts[i]` times; None without a gain."""
         drawn = counts[self._order]
         gains = drawn * self._gain
@@ -68,6 +70,23 @@ class Resampled:
         return Curve(share, np.concatenate([[0.0], np.cumsum(gains)]) / total, size)
 
 
-def counts(rng: np.random.Generator, size: int) -> NDArray[np.int64]:
-    """How often each of `size` rows is in a draw of as many, with replacement."""
-    return np.bincount(rng.integers(0, size, size), minlength=size).astype(np.int64)
+def drawing(size: int, groups: Sequence[str] = ()) -> Callable[[np.random.Generator], Counts]:
+    """Draws with replacement: how often each of `size` rows is in one.
+
+    `groups`: rows of one group are drawn together, so that copies of a row make nothing surer.
+    """
+    place = _places(groups) if groups else np.arange(size)
+    many = int(place.max(initial=-1)) + 1
+
+    def drawn(rng: np.random.Generator) -> Counts:
+        return np.bincount(rng.integers(0, many, many), minlength=many)[place].astype(np.int64)
+
+    return drawn
+
+
+def _places(groups: Sequence[str]) -> Counts:
+    """The number of each row's group, in the order in which they come first."""
+    _, first, place = np.unique(list(groups), return_index=True, return_inverse=True)
+    rank = np.empty(len(first), np.int64)
+    rank[np.argsort(first)] = np.arange(len(first))
+    return rank[place]

@@ -195,7 +195,7 @@ def calibrated(artifact: Artifact, rows: Sequence[Example]) -> Artifact:
     values = np.array([difficulty.judge(row.features, row.view).value for row in rows])
     fitted: PairModel = replace(
         difficulty.model, weak=rows[0].weak, strong=rows[0].strong, rows=len(rows),
-        floor=floor_points(values, evaluation.gains(rows), groups=[row.group for row in rows]),
+        floor=floor_points(values, evaluation.gains(rows), groups=evaluation.groups_of(rows)),
         knots=platt_knots(values, evaluation.gains(rows) > 0),
         quantiles=tuple(float(q) for q in np.quantile(values, np.linspace(0, 1, 101)).round(9)),
     )  # fmt: skip
@@ -264,12 +264,12 @@ def compare(new: Path, used: Path, files: Sequence[Path], activate: bool = False
         _surely_better(*artifacts, held)
     first, second = (evaluation.score(one, held) for one in artifacts)
     gain = evaluation.gains(held)
-    groups = [row.group for row in held]
+    groups = evaluation.groups_of(held)
     found = evaluation.difference(first.rank, second.rank, gain, groups=groups)
     figures = {"drift": plots.score_drift(second.rank.tolist(), first.rank.tolist())}
     if gain.mean() > 0:
         both = {"new": (first.rank, gain), "used": (second.rank, gain)}
-        figures["call_performance"] = plots.call_performance(both)
+        figures["call_performance"] = plots.call_performance(both, groups)
     return Comparison(found.value, found.low, found.high, figures, *artifacts)
 
 
@@ -306,7 +306,7 @@ def _surely_better(new: Artifact, used: Artifact, held: Sequence[Example]) -> No
         raise NotBetter("the new one has the models of the one in use: nothing would change")
     for pair in changed:
         rows = [row for row in held if row.pair == pair]
-        groups = [row.group for row in rows]
+        groups = evaluation.groups_of(rows)
         different, low = len(set(groups)), float("nan")
         if different >= MIN_LOCAL:
             first, second = (evaluation.score(one, rows).rank for one in (new, used))

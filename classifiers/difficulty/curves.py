@@ -14,6 +14,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from classifiers.difficulty.bootstrap import Resampled, drawing
+
 Vector = NDArray[np.float64]
 BINS: Final = 15
 
@@ -110,21 +112,12 @@ def floor_points(
     """
     rng = np.random.default_rng(0)
     shares = np.linspace(0, 1, 21)
-    members = _members(groups)
-    size, kept = len(members) or len(gain), []
+    resampled, drawn, kept = Resampled(scores, gain), drawing(len(gain), groups), []
     for _ in range(draws):
-        rows = rng.integers(0, size, size)
-        if members:
-            rows = np.concatenate([members[i] for i in rows])
-        if gain[rows].mean() > 0:
-            kept.append(np.interp(shares, *curve(scores[rows], gain[rows])))
+        found = resampled.curve(drawn(rng))
+        if found is not None:
+            kept.append(np.interp(shares, found.share, found.recovered))
     if not kept:
         return ((1.0, 1.0),)
     low = np.quantile(np.array(kept), 0.025, axis=0)
     return tuple((round(float(s), 2), round(float(v), 6)) for s, v in zip(shares, low, strict=True))
-
-
-def _members(groups: Sequence[str]) -> list[NDArray[np.int64]]:
-    """The rows of each group; none without groups."""
-    place = np.unique(list(groups), return_inverse=True)[1]
-    return [np.flatnonzero(place == one) for one in range(int(place.max(initial=-1)) + 1)]

@@ -103,6 +103,9 @@ def _notes(reports: Sequence[Report]) -> list[str]:
     unsaid = next((report.unsaid for report in reports if report.unsaid), "")
     if unsaid:
         return [f"no APGR and CPT: {unsaid}"]
+    few = min(report.prompts for report in reports)
+    if few < evaluation.SURE:
+        return [f"too few rows for sure bounds: they are of {few} different prompts"]
     left_out = max(report.left_out for report in reports)
     if left_out > evaluation.FEW:
         told = f"in {left_out:.1%} of bootstrap draws strong was not better than weak"
@@ -134,6 +137,7 @@ def measured(
             evaluation.gains(rows),
             bootstrap,
             passed=_following(told, number, len(parts), bootstrap),
+            groups=evaluation.groups_of(rows),
         )
         for number, (scores, rows) in enumerate(parts)
     ]
@@ -161,13 +165,14 @@ def _by_source(parts: Sequence[Part], bootstrap: int, told: Told) -> dict[str, R
     names = sorted(set(sources.tolist()))
     if len(parts) > 1 or len(names) < 2:
         return {}
-    gain = evaluation.gains(rows)
+    gain, groups = evaluation.gains(rows), np.array(evaluation.groups_of(rows))
     return {
         name: evaluation.report(
             scores.only(sources == name),
             gain[sources == name],
             bootstrap,
             passed=_following(told, number, len(names), bootstrap),
+            groups=groups[sources == name].tolist(),
         )
         for number, name in enumerate(names)
     }
@@ -183,7 +188,8 @@ def _figures(artifact: Artifact, parts: Sequence[Part], first: Report) -> dict[s
     note = f", debiased ECE {first.ece_debiased:.3f}"
     found = {"calibration": plots.calibration(scores.probability, better, note)}
     if not first.unsaid:
-        found["call_performance"] = plots.call_performance(curves_of)
+        only_one = evaluation.groups_of(rows) if len(parts) == 1 else ()
+        found["call_performance"] = plots.call_performance(curves_of, only_one)
     for pair in sorted({row.pair for row in rows}):
         own = [row for row in rows if row.pair == pair]
         only = "" if len(own) == len(rows) else f"_{_IN_NAMES.sub('_', pair)}"

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from classifiers.difficulty import curves
 from classifiers.difficulty.artifact import ANY, Artifact
-from classifiers.difficulty.bootstrap import Resampled, counts
+from classifiers.difficulty.bootstrap import Resampled, drawing
 from classifiers.difficulty.curves import Interval
 from classifiers.difficulty.dataset import TOLD_EACH, Example
 from classifiers.difficulty.scorer import Difficulty
@@ -27,6 +27,8 @@ Vector = NDArray[np.float64]
 DRAWS: Final = 1000
 FEW: Final = 0.025
 """Bounds that leave out more of the bootstrap draws than this are none."""
+SURE: Final = 50
+"""Bootstrap bounds of fewer different prompts than this are too narrow."""
 Passed = Callable[[int], None]
 """Progress: how much is done."""
 
@@ -58,7 +60,8 @@ class Report:
     """One measurement; `gap` is mean quality of strong minus weak.
 
     `left_out`: share of bootstrap draws without a gap, which the bounds are not of. `unsaid`: why
-    there are no APGR and CPT (then they are not numbers), or an empty string.
+    there are no APGR and CPT (then they are not numbers), or an empty string. `prompts`: how many
+    different ones the rows have.
     """
 
     n: int
@@ -73,6 +76,7 @@ class Report:
     gated: float
     left_out: float = 0.0
     unsaid: str = ""
+    prompts: int = 0
 
 
 def score(
@@ -96,6 +100,11 @@ def score(
     return Scores(np.array(rank), np.array(probability), np.array(abstained, bool))
 
 
+def groups_of(examples: Sequence[Example]) -> list[str]:
+    """The group of each row."""
+    return [e.group for e in examples]
+
+
 def gains(examples: Sequence[Example]) -> Vector:
     """Quality of strong minus weak of each row."""
     return np.array([e.y_strong - e.y_weak for e in examples], float)
@@ -107,15 +116,17 @@ def report(
     draws: int = DRAWS,
     seed: int = 0,
     passed: Passed = lambda _: None,
+    groups: Sequence[str] = (),
 ) -> Report:
-    """All numbers of one set of rows; bootstrap over rows, seeded. Raises NoRows for none.
+    """All numbers of one set of rows; bootstrap, seeded. Raises NoRows for none.
 
+    `groups`: rows of one group are drawn together, so that copies of a row make nothing surer.
     `passed` is told before each draw how many there were.
     """
     if not len(gain):
         raise NoRows("there are no rows to measure on")
     rng = np.random.default_rng(seed)
-    drawn, left_out = _drawn(scores.rank, gain, draws, rng, passed)
+    drawn, left_out = _drawn(scores.rank, gain, draws, rng, passed, groups)
     unsaid = _unsaid(gain)
     metrics: tuple[Callable[[Vector, Vector], float], ...] = (
         curves.apgr, partial(curves.cpt, target=0.5), partial(curves.cpt, target=0.8),
@@ -131,20 +142,26 @@ def report(
         curves.ece(probability, better), curves.debiased_ece(probability, better, rng),
         curves.brier(probability, better), float(scores.abstained.mean()),
         nan if unsaid else curves.apgr(scores.gated, gain), left_out, unsaid,
+        len(set(groups)) or len(gain),
     )  # fmt: skip
 
 
 def _drawn(
-    rank: Vector, gain: Vector, draws: int, rng: np.random.Generator, passed: Passed
+    rank: Vector,
+    gain: Vector,
+    draws: int,
+    rng: np.random.Generator,
+    passed: Passed,
+    groups: Sequence[str],
 ) -> tuple[tuple[list[float], list[float], list[float]], float]:
     """APGR, CPT50 and CPT80 of each draw that has a gain; the share of draws that have none."""
-    resampled = Resampled(rank, gain)
+    resampled, drawn = Resampled(rank, gain), drawing(len(gain), groups)
     areas: list[float] = []
     halves: list[float] = []
     most: list[float] = []
     for number in range(draws):
         passed(number)
-        curve = resampled.curve(counts(rng, len(gain)))
+        curve = resampled.curve(drawn(rng))
         if curve is not None:
             areas.append(curve.area())
             halves.append(curve.reach(0.5))
@@ -240,10 +257,10 @@ def difference(
     """
     rng = np.random.default_rng(seed)
     first, second, drawn = Resampled(a, gain), Resampled(b, gain), []
-    place = np.unique(list(groups), return_inverse=True)[1] if groups else np.arange(len(gain))
+    draw_one = drawing(len(gain), groups)
     for _ in range(draws):
-        drawing = counts(rng, int(place.max(initial=-1)) + 1)[place]
-        one, other = first.curve(drawing), second.curve(drawing)
+        counts = draw_one(rng)
+        one, other = first.curve(counts), second.curve(counts)
         if one is not None and other is not None:
             drawn.append(one.area() - other.area())
     if not gain.mean() > 0:

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from classifiers.difficulty import curves, drift
-from classifiers.difficulty.bootstrap import Resampled, counts
+from classifiers.difficulty.bootstrap import Resampled, drawing
 
 Vector = NDArray[np.float64]
 Point = tuple[float, float]
@@ -58,17 +58,20 @@ class Line:
         return [*self.points, *spans]
 
 
-def call_performance(routers: Mapping[str, tuple[Vector, Vector]]) -> str:
+def call_performance(
+    routers: Mapping[str, tuple[Vector, Vector]], groups: Sequence[str] = ()
+) -> str:
     """Recovered quality by share of strong calls; `routers` are (scores, gains) by name.
 
-    One router, or two that are compared, have a band: 95 % of bootstrap draws at each share.
+    One router, or two that are compared, have a band: 95 % of bootstrap draws at each share, of
+    whole `groups`, which are those of the rows of each.
     """
     lines = [Line("random", ((0.0, 0.0), (1.0, 1.0)), dashed=True)]
     for name, (scores, gain) in routers.items():
         share, recovered = curves.curve(scores, gain)
         at = np.linspace(0.0, 1.0, _POINTS)
         points = zip(at.tolist(), np.interp(at, share, recovered).tolist(), strict=True)
-        band = _band(scores, gain, at) if len(routers) <= _BANDS else ()
+        band = _band(scores, gain, at, groups) if len(routers) <= _BANDS else ()
         label = f"{name}: APGR {curves.apgr(scores, gain):.3f}"
         lines.append(Line(label, tuple(points), band=band))
     return chart(
@@ -77,10 +80,13 @@ def call_performance(routers: Mapping[str, tuple[Vector, Vector]]) -> str:
     )  # fmt: skip
 
 
-def _band(scores: Vector, gain: Vector, at: Vector) -> tuple[tuple[float, float, float], ...]:
+def _band(
+    scores: Vector, gain: Vector, at: Vector, groups: Sequence[str]
+) -> tuple[tuple[float, float, float], ...]:
     rng, resampled, drawn = np.random.default_rng(0), Resampled(scores, gain), []
+    draw = drawing(len(gain), groups)
     for _ in range(_DRAWS):
-        found = resampled.curve(counts(rng, len(gain)))
+        found = resampled.curve(draw(rng))
         if found is not None:
             drawn.append(np.interp(at, found.share, found.recovered))
     if not drawn:

@@ -75,7 +75,8 @@ def _by_pair(examples: Sequence[Example]) -> list[tuple[str, list[Example]]]:
 def _measured(artifact: Artifact, held: Sequence[Example]) -> dict[str, object]:
     """What a card says of rows that the artifact was not trained on; intervals are 95 %."""
     gain = evaluation.gains(held)
-    found = evaluation.report(evaluation.score(artifact, held), gain, HELD_DRAWS)
+    scores = evaluation.score(artifact, held)
+    found = evaluation.report(scores, gain, HELD_DRAWS, groups=evaluation.groups_of(held))
     intervals = {"apgr": found.apgr, "cpt50": found.cpt50, "cpt80": found.cpt80}
     numbers = {"ece_debiased": found.ece_debiased, "abstained": found.abstained}
     return {
@@ -99,7 +100,7 @@ def _build(
     for pair, rows in _by_pair(examples):
         if len({row.group for row in rows}) >= MIN_PAIR:
             tell(pair)
-            trained[pair] = train_pair(rows, rows[0].weak, rows[0].strong, common, prior)
+            trained[pair] = train_pair(rows, rows[0].weak, rows[0].strong, common)
     if not trained:
         counts = {pair: len({row.group for row in rows}) for pair, rows in _by_pair(examples)}
         raise TooFewRows(

@@ -54,13 +54,8 @@ def fold_of(group: str, salt: str = "fold-v1:", folds: int = FOLDS) -> int:
     return crc32((salt + group).encode()) % folds
 
 
-def train_pair(
-    examples: Sequence[Example], weak: str, strong: str, common: bytes, prior: bool = False
-) -> Trained:
-    """Train the model of one pair. Raises TooFewRows below 50 rows, or without any gain.
-
-    `prior`: the bound of a model that never switches grading on counts rows, not prompts.
-    """
+def train_pair(examples: Sequence[Example], weak: str, strong: str, common: bytes) -> Trained:
+    """Train the model of one pair. Raises TooFewRows below 50 rows, or without any gain."""
     _enough(examples)
     y = _outcomes(examples)
     x = ridge.design([e.features for e in examples])
@@ -69,10 +64,9 @@ def train_pair(
     weights, means = ridge.fit(x, y, penalty)
     square = 0.5 if len(examples) >= MANY else 0.3
     inputs = np.hstack([base, _structure(examples, common)])
-    groups = () if prior else [e.group for e in examples]
     trained = _assembled(examples, (weak, strong), inputs, y, _quantised(weights), means, square,
                          range(inputs.shape[1]))  # fmt: skip
-    return _floored(trained, examples, groups)
+    return _floored(trained, examples)
 
 
 def train_any(examples: Sequence[Example], common: bytes) -> Trained:
@@ -137,9 +131,9 @@ def _assembled(
     return Trained(model, Tables(*quantised[0], known.tobytes()), gains)
 
 
-def _floored(trained: Trained, examples: Sequence[Example], groups: Sequence[str] = ()) -> Trained:
+def _floored(trained: Trained, examples: Sequence[Example]) -> Trained:
     gain = np.array([e.y_strong - e.y_weak for e in examples])
-    floor = floor_points(trained.gains, gain, groups=groups)
+    floor = floor_points(trained.gains, gain, groups=[e.group for e in examples])
     return replace(trained, model=replace(trained.model, floor=floor))
 
 

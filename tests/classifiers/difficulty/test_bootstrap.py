@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from classifiers.difficulty import curves
-from classifiers.difficulty.bootstrap import Resampled, counts
+from classifiers.difficulty.bootstrap import Resampled, drawing
 
 SCORES = st.sampled_from([-1.5, 0.0, 0.1, 0.2, 3.0, np.inf])
 ROWS = st.lists(
@@ -36,7 +36,16 @@ def test_a_draw_has_the_curve_of_its_rows(rows: list[tuple[float, float]], data:
 
 
 def test_counts_are_those_of_as_many_rows() -> None:
-    drawn = counts(np.random.default_rng(0), 1000)
+    drawn = drawing(1000)(np.random.default_rng(0))
     assert drawn.sum() == 1000
     assert len(drawn) == 1000
     assert 300 < (drawn == 0).sum() < 440, "about one row in e is not drawn"
+
+
+def test_a_group_is_drawn_as_a_whole_and_single_rows_as_without_groups() -> None:
+    draw = drawing(40, [f"group {number % 20}" for number in range(40)])
+    drawn = draw(np.random.default_rng(1))
+    assert drawn[:20].tolist() == drawn[20:].tolist()
+    assert drawn[:20].sum() == 20
+    single = drawing(40, [f"{-number}" for number in range(40)])(np.random.default_rng(2))
+    assert single.tolist() == drawing(40)(np.random.default_rng(2)).tolist()

@@ -194,6 +194,14 @@ def test_copies_of_a_few_prompts_are_no_evidence(
     copies = write(tmp_path / "copies.jsonl", fresh[:20] * 20, split="test")
     with pytest.raises(NotBetter, match="on 20 rows of different prompts"):
         compare(model, other, [copies], activate=True)
+    measured = evaluate([copies], model=model, bootstrap=100).reports[0].apgr
+    single = evaluate(
+        [write(tmp_path / "single.jsonl", fresh[:20], split="test")], model=model, bootstrap=100
+    )
+    assert measured.high - measured.low > 0.9 * (
+        single.reports[0].apgr.high - single.reports[0].apgr.low
+    )
+    assert "of 20 different prompts" in single.notes()[0]
     with pytest.raises(TooFewRows, match=r"^20 labels of `w:s`"):
         calibrate([copies], "w:s", tmp_path / "local.bin", model)
     with pytest.raises(TooFewRows, match="200 different prompts"):

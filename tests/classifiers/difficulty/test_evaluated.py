@@ -11,7 +11,7 @@ from classifiers.difficulty.evaluation import Report
 
 WHOLE = Report(
     400, 0.2, Interval(0.7, 0.6, 0.8), Interval(0.25, 0.2, 0.3), Interval(0.5, 0.4, 0.6),
-    0.04, 0.01, 0.2, 0.1, 0.69,
+    0.04, 0.01, 0.2, 0.1, 0.69, prompts=400,
 )  # fmt: skip
 NOTHING = Interval(nan, nan, nan)
 UNSAID = replace(
@@ -52,3 +52,8 @@ def test_notes_tell_of_unsure_bounds_foreign_pairs_and_several_sources() -> None
     sources: dict[str, dict[str, object]] = found["sources"]  # type: ignore[assignment]
     assert (sources["a"]["apgr"], sources["b"]["apgr"]) == (0.7, None)
     assert sources["b"]["notes"] == ["no APGR and CPT: strong is not better"]
+
+
+def test_bounds_of_few_prompts_are_told_to_be_unsure() -> None:
+    notes: list[str] = told(replace(WHOLE, prompts=12))["notes"]  # type: ignore[assignment]
+    assert notes == ["too few rows for sure bounds: they are of 12 different prompts"]

@@ -72,6 +72,20 @@ def test_copies_of_rows_make_no_difference_surer() -> None:
     assert unseen.high - unseen.low < (again.high - again.low) / 2
 
 
+def test_copies_of_rows_make_no_report_surer(artifact: Artifact, fresh: list[Example]) -> None:
+    rows, copied = fresh[:100], fresh[:100] * 10
+    scores = evaluation.score(artifact, rows)
+    many = evaluation.score(artifact, copied)
+    once = evaluation.report(scores, evaluation.gains(rows), draws=300)
+    again = evaluation.report(
+        many, evaluation.gains(copied), draws=300, groups=evaluation.groups_of(copied)
+    )
+    assert (once.prompts, again.prompts, again.n) == (100, 100, 1000)
+    for name in ("apgr", "cpt50", "cpt80"):
+        one, other = getattr(once, name), getattr(again, name)
+        assert other.high - other.low == pytest.approx(one.high - one.low, rel=0.1)
+
+
 def test_without_a_gap_there_is_no_difference_and_with_an_unsure_one_no_bound() -> None:
     ranks, noise = np.arange(40.0), np.arange(40.0)[::-1]
     even = np.array([1.0, -1.0] * 20)
