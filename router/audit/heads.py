@@ -36,6 +36,7 @@ class Heads:
         self._log = log
         self._keys = keys
         self.all: list[Head] = []
+        self.published_sizes: list[int] = []
         self.receipts: list[Receipt] = []
         self.findings: list[Finding] = []
         self.notices: list[str] = []
@@ -104,6 +105,7 @@ class Heads:
             except (ValueError, KeyError, TypeError, AttributeError, NoteInvalid) as error:
                 self.findings.append(Finding("checkpoint", place, f"unreadable: {error}"))
                 continue
+            self.published_sizes.append(head.size)
             signed = head.signed(self._keys)
             if head.origin != self._log or signed is None:
                 detail = f"signed by no known key of log `{self._log}`"

@@ -20,7 +20,7 @@ from router.audit.note import parse_checkpoint
 from router.audit.receipt import Receipt
 from router.audit.scan import Scan
 from router.audit.tree import HASH_BYTES
-from router.audit.verdict import Finding
+from router.audit.verdict import Finding, merged
 
 
 class Placing:
@@ -151,7 +151,7 @@ class Placing:
 
 def capped(findings: Sequence[Finding]) -> list[Finding]:
     """Each once, and not more than anybody reads."""
-    unique = list(dict.fromkeys(findings))
+    unique = merged(findings)
     if len(unique) <= SHOWN:
         return unique
     more = Finding("altered", unique[SHOWN].place, f"and {len(unique) - SHOWN} more findings")

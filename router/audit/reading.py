@@ -31,7 +31,8 @@ class Place:
     index: int
 
     def __str__(self) -> str:
-        where = f"{self.log}/segments/{self.segment}:{self.line}" if self.segment else self.log
+        where = f"{self.log}/segments/{self.segment}" if self.segment else self.log
+        where += f":{self.line}" if self.line else ""
         return f"{where} (index {self.index})" if self.index >= 0 else where
 
 

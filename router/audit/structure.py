@@ -17,9 +17,11 @@ Names read from bodies, and only these: `plan` (endpoint names, or objects with 
 `endpoint`, `attempts` (likewise), `snapshot` (hex SHA-256), `event`, `roster`, `certificate`.
 """
 
+from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
+from itertools import pairwise
 
 import orjson
 
@@ -49,7 +51,7 @@ class Structure:
         self._snapshots: dict[str, bool] = {}
         self.newest = 0
         self.keys: dict[str, tuple[int, int]] = {}
-        self._publications: list[tuple[Place, int]] = []
+        self._publications: list[tuple[Place, int, Value]] = []
         self._running = self._resuming = False
         self.absence = Absence()
         self.findings: list[Finding] = []
@@ -104,7 +106,7 @@ class Structure:
 
     def judge_published(self, covered: int) -> None:
         """8. `covered` lines by the newest head in the folder, read after the log: it may grow."""
-        for place, time in self._publications:
+        for place, time, _ in self._publications:
             if place.index >= covered:
                 # A crash, or a process that is at it, leaves the last ones without a checkpoint.
                 late = (self.newest - time) // 1_000_000
@@ -112,6 +114,20 @@ class Structure:
                     detail = f"what was published after this entry is gone: {late} s of the log"
                     self._fault("checkpoint", place, detail)
                 return
+
+    def judge_history(self, sizes: Sequence[int], below: int) -> None:
+        """8. `sizes` of the heads in the list of those that were published, `below` the largest."""
+        known, gone = sorted(sizes), 0
+        for (place, _, _), (later, _, event) in pairwise(self._publications):
+            # A crash loses the last one of a process; a stop may share its with what came before.
+            if later.index < below and event not in ("start", "stop"):
+                at = bisect_right(known, place.index)
+                gone += known[at : at + 1] == [] or known[at] > later.index
+        if gone:
+            self.notices.append(
+                f"{gone} published checkpoints are not in `checkpoints.jsonl`, as in what was "
+                "restored: of a fault below them, a larger range is told"
+            )
 
     def _decision(self, place: Place, line: EntryLine, body: Mapping[str, Value]) -> None:
         if line.id in self._open:
@@ -152,7 +168,7 @@ class Structure:
             self._open.clear()
         roster = body.get("roster")
         if isinstance(roster, dict):
-            self._publications.append((place, line.time))
+            self._publications.append((place, line.time, body.get("event")))
             self._rosters.append((place, roster))
 
     def _gap(self, place: Place, line: EntryLine, body: Mapping[str, Value]) -> None:

@@ -1,7 +1,7 @@
 """What a verification says: findings with places, notices, and one status line per log."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
 from router.audit.note import Checkpoint
@@ -46,6 +46,30 @@ class Finding:
 
     def __str__(self) -> str:
         return f"{self.fault}: {self.place}: {self.detail}"
+
+
+def merged(findings: Iterable[Finding]) -> list[Finding]:
+    """Each once, and one for all lines of a list that follow each other and have the same fault."""
+    runs: list[list[Finding]] = []
+    for one in dict.fromkeys(findings):
+        if runs and _follows(runs[-1][-1], one):
+            runs[-1].append(one)
+        else:
+            runs.append([one])
+    return [_whole(run) for run in runs]
+
+
+def _follows(one: Finding, other: Finding) -> bool:
+    """Lines of the roster, or of published checkpoints; those of a log have an index."""
+    after = replace(one, place=replace(one.place, line=one.place.line + 1))
+    return after == other and one.place.line > 0 and one.place.index < 0
+
+
+def _whole(run: Sequence[Finding]) -> Finding:
+    first, last = run[0], run[-1]
+    if first is last:
+        return first
+    return replace(first, detail=f"lines {first.place.line} to {last.place.line}: {first.detail}")
 
 
 @dataclass(frozen=True, slots=True)

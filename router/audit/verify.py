@@ -41,7 +41,7 @@ from router.audit.receipt import Receipt
 from router.audit.roster import NO_LINE, RosterLine, read_roster
 from router.audit.scan import Reader, Scan, scan
 from router.audit.structure import GAP_MICROSECONDS, Structure
-from router.audit.verdict import Anchor, Finding, LogVerdict, Verdict
+from router.audit.verdict import Anchor, Finding, LogVerdict, Verdict, merged
 
 
 def verify(
@@ -90,7 +90,7 @@ class _Verification:
         self._missing(present, begun)
         logs = [self._log(log) for log in present]
         self._silent()
-        return Verdict(logs, self._findings, self._notices)
+        return Verdict(logs, merged(self._findings), self._notices)
 
     def _roster(self) -> None:
         """1."""
@@ -120,9 +120,7 @@ class _Verification:
             newest = max(newest, line.time)
 
     def _unfit(self, number: int, detail: str) -> None:
-        self._findings.append(
-            Finding("roster", Place("roster.jsonl", "", number, -1), f"line {number}: {detail}")
-        )
+        self._findings.append(Finding("roster", Place("roster.jsonl", "", number, -1), detail))
 
     def _missing(self, present: Sequence[str], begun: Sequence[str]) -> None:
         """2."""
@@ -169,9 +167,10 @@ class _Verification:
         wanted = {head.size for head in heads.all}
         found = scan(self._folder.log(log), wanted, structure, self._reader)  # 4
         structure.judge_roster(self._digests())
+        before = max((head.size for head in heads.all if not head.given), default=0)
         if self._sealed is None:
-            before = max((head.size for head in heads.all if not head.given), default=0)
             structure.judge_published(max(before, published_size(self._folder.log(log))))
+        structure.judge_history(heads.published_sizes, before)
         self._newest[log] = structure.newest
         good, bad = _judged(heads.all, found)  # 5
         findings = [*heads.findings, *heads.split_views()]

@@ -17,7 +17,7 @@ from router.audit.roster import RosterLine, append_roster, read_roster
 from router.audit.tree import leaf_hash
 from router.audit.verdict import Verdict
 from router.audit.verify import verify
-from tests.router.audit.damage import Gallery, caught, damaged, lived
+from tests.router.audit.damage import Gallery, caught, damaged, lived, published
 from tests.router.audit.logbox import LogBox
 
 FAULTS = int(os.environ.get("DOMICILE_AUDIT_FAULTS", "500"))
@@ -31,6 +31,10 @@ async def gallery(tmp_path: Path) -> Gallery:
 
 def faults_of(verdict: Verdict) -> list[str]:
     return [finding.fault for finding in verdict.all_findings]
+
+
+def notices(verdict: Verdict, words: str) -> list[str]:
+    return [one for log in verdict.logs for one in log.notices if words in one]
 
 
 def test_clean_logs_are_intact_up_to_any_anchor(gallery: Gallery) -> None:
@@ -56,6 +60,7 @@ def test_every_single_fault_below_an_anchor_is_found_and_placed(gallery: Gallery
 async def test_clean_logs_raise_no_alarm(tmp_path: Path, seed: int) -> None:
     verdict = await lived(tmp_path, seed)
     assert verdict.ok, verdict.all_findings
+    assert not notices(verdict, "are not in `checkpoints.jsonl`"), "a crash loses the last one only"
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -282,6 +287,41 @@ async def test_published_checkpoints_that_are_gone_are_missed(box: LogBox, left:
     history.write_bytes(b"".join(lines[:-1]))
     head.write_text(orjson.loads(lines[-2])["checkpoint"])
     assert verify(folder, public_keys=[box.key]).ok, "as a crash leaves it"
+
+
+def test_a_published_checkpoint_that_is_gone_is_noticed(gallery: Gallery) -> None:
+    """Whoever takes some away makes the range larger that is told of a fault below them."""
+    folder = forged(gallery)
+    history = folder / "eu-1" / "checkpoints.jsonl"
+    lines = history.read_bytes().splitlines(keepends=True)
+    own = {line.size for line in read_roster(Folder(folder))[0] if line.log == "eu-1"}
+    said = 0
+    for at in range(len(lines) - 1):
+        history.write_bytes(b"".join([*lines[:at], *lines[at + 1 :]]))
+        verdict = verify(folder, public_keys=[gallery.box.key])
+        assert verdict.ok, verdict.all_findings
+        told = notices(verdict, "1 published checkpoints are not in `checkpoints.jsonl`")
+        size = parse_checkpoint(orjson.loads(lines[at])["checkpoint"]).size
+        following = parse_checkpoint(orjson.loads(lines[at + 1])["checkpoint"]).size
+        assert bool(told) == (not {size, following} & own), "but the last of a process and a stop's"
+        said += bool(told)
+    assert said > 1
+    history.unlink()
+    (folder / "eu-1" / "checkpoint").unlink()
+    (told_of,) = notices(verify(folder, public_keys=[gallery.box.key]), "published checkpoints")
+    assert told_of.startswith(f"{said} ")
+
+
+def test_checkpoints_signed_again_by_another_key_are_one_finding(gallery: Gallery) -> None:
+    folder = forged(gallery)
+    stranger = Signer("eu-1", Ed25519PrivateKey.from_private_bytes(bytes(32)))
+    texts = [stranger.checkpoint(one.size, one.root).text for one in published(folder)]
+    lines = [orjson.dumps({"checkpoint": text}) + b"\n" for text in texts]
+    (folder / "eu-1" / "checkpoints.jsonl").write_bytes(b"".join(lines))
+    (folder / "eu-1" / "checkpoint").write_text(texts[-1])
+    (one,) = verify(folder, public_keys=[gallery.box.key]).all_findings
+    detail = f"lines 1 to {len(texts)}: signed by no known key of log `eu-1`"
+    assert str(one) == f"checkpoint: eu-1/checkpoints.jsonl:1: {detail}"
 
 
 def test_a_receipt_that_was_made_up_accuses_itself(gallery: Gallery) -> None:
