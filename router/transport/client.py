@@ -22,6 +22,9 @@ from router.transport.wire import encode_head
 
 # The sweeper looks at most this often: a time limit is kept to this precision, in seconds.
 TICK = 0.05
+UNUSED = 600.0
+"""Seconds after which a pool without connections is forgotten: a late request to a replica that is
+gone, or a probe of one, makes a pool that nobody drains any more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,8 +175,11 @@ class HttpTransport:
                 reply.expire()
             if not reply.done:
                 soonest = min(soonest, reply.expires)
-        for pool in self._pools.values():
+        for origin, pool in tuple(self._pools.items()):
             soonest = min(soonest, pool.expire(now))
+            if not pool.open and now - pool.used > UNUSED:
+                del self._pools[origin]
+                self._dialer.keep(one.tls for one in self._pools)
         self._parting = [pool for pool in self._parting if pool.open]
         if soonest < float("inf"):
             self._schedule(now, max(soonest, now + TICK))

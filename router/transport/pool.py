@@ -52,6 +52,7 @@ class Pool:
         self.open = 0
         self.created = 0
         self.draining = False
+        self.used = clock()
         self._shut = False
         self._dial = dial
         self._clock = clock
@@ -68,6 +69,7 @@ class Pool:
 
     def take(self, now: float) -> Connection | None:
         """The youngest usable idle connection at a loop time. While requests wait there is none."""
+        self.used = now
         while self._idle:
             connection = self._idle.pop()
             if self._fresh(connection, now) and connection.usable():

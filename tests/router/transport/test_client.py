@@ -42,6 +42,27 @@ async def test_a_passed_deadline_sends_nothing() -> None:
         assert caught.value.fate is Fate.NOT_SENT
 
 
+async def test_a_pool_that_nobody_uses_is_forgotten() -> None:
+    """One for each pod that ever was, where its last request came after it had gone."""
+    ahead = [0.0]
+    async with RawServer(echo) as one, RawServer(echo) as other:
+        transport = HttpTransport(clock=lambda: now() + ahead[0])
+        gone = ask(one).origin
+        transport.drain(gone)
+        await whole(await transport.send(ask(one), within(1e4)))  # late, by an older snapshot
+        for seconds, left in ((10.0, 2), (700.0, 1)):
+            ahead[0] += seconds
+            await whole(await transport.send(ask(other), within(1e4)))
+            for _ in range(3):
+                transport.nudge(0.0)  # as each request's own time does
+                await asyncio.sleep(0.06)
+            assert len(transport._pools) == left
+        assert gone not in transport._pools
+        await whole(await transport.send(ask(one), within(1e4)))
+        assert len(transport._pools) == 2
+        await transport.close()
+
+
 async def test_one_deadline_bounds_all_attempts() -> None:
     """retries-04: each attempt must not get the whole time anew."""
     async with served(hang) as (server, transport):
