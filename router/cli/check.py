@@ -16,6 +16,9 @@ from router.cli.failing import failing
 from router.cli.shown import json_option, print_json, print_table
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
+    from policies.findings import Finding
     from policies.model import Policy
     from router.settings.checking import Checked
     from router.snapshot import Snapshot
@@ -24,7 +27,9 @@ if TYPE_CHECKING:
 @click.command("check")
 @click.option("--config", "config", metavar="FILE", help="Configuration file.")
 @click.option("--effective", is_flag=True, help="Show every setting in force and its source.")
-@click.option("--live", is_flag=True, help="Also ask the endpoints: nothing that costs.")
+@click.option(
+    "--live", is_flag=True, help="Also ask the endpoints and the Redis: nothing that costs."
+)
 @json_option
 @failing
 def command(config: str | None, effective: bool, live: bool, as_json: bool) -> None:
@@ -34,7 +39,8 @@ def command(config: str | None, effective: bool, live: bool, as_json: bool) -> N
     Reads every file as `serve` does, proves, runs the cases, and shows what each
     grant means. Nothing is opened, written or sent, but for --live: then each
     endpoint is asked with its own credential for its model and, at Amazon Bedrock,
-    for the members of its profile, its guardrail and the account's retention.
+    for the members of its profile, its guardrail and the account's retention; and
+    the Redis of `state`, whether it can be used and drops keys.
 
     \b
     Examples:
@@ -50,7 +56,7 @@ def command(config: str | None, effective: bool, live: bool, as_json: bool) -> N
     path = find(config, os.environ)
     found = check(path, os.environ, time.time())
     if live and found.snapshot is not None:
-        found = _asked(found, found.snapshot)
+        found = _asked(found, found.snapshot, path.parent)
     if as_json:
         print_json(_json(found))
     else:
@@ -62,14 +68,26 @@ def command(config: str | None, effective: bool, live: bool, as_json: bool) -> N
     sys.exit(1 if found.problems else 0)
 
 
-def _asked(found: Checked, snapshot: Snapshot) -> Checked:
-    """The same with what the endpoints say."""
+def _asked(found: Checked, snapshot: Snapshot, base: Path) -> Checked:
+    """The same with what the endpoints say, and the Redis."""
     from policies.findings import Severity
-    from router.cli.syncing import ask_endpoints
 
-    said = tuple(sorted(asyncio.run(ask_endpoints(snapshot)), key=lambda one: one.severity))
+    said = tuple(sorted(asyncio.run(_answers(snapshot, base)), key=lambda one: one.severity))
     wrong = tuple(one.problem for one in said if one.severity is Severity.ERROR)
     return replace(found, problems=found.problems + wrong, findings=found.findings + said)
+
+
+async def _answers(snapshot: Snapshot, base: Path) -> list[Finding]:
+    from router.cli.syncing import ask_endpoints
+
+    found, state = await ask_endpoints(snapshot), snapshot.config.state
+    if state is None:
+        return found
+    from router.settings.secrets import resolve
+    from router.state.examined import examine
+
+    url = resolve(state.redis, os.environ, base).decode("utf-8", "replace")
+    return [*found, *await examine(url, state.prefix)]
 
 
 def _json(found: Checked) -> dict[str, object]:

@@ -3,6 +3,8 @@
 import asyncio
 from pathlib import Path
 
+from redis.asyncio import Redis
+
 from router.cli.init import BASELINE, RULES
 from router.simulator.fleet import SimulatedFleet
 from router.simulator.replica import ReplicaSpec
@@ -92,3 +94,22 @@ async def test_live_asks_the_endpoints_too(domicile: Domicile, tmp_path: Path) -
         assert ran.code == 1
         assert "no model `another`; it has my-model (live_model_missing)" in ran.err
         assert domicile("check", "--config", box.config).code == 0
+
+
+async def test_live_asks_the_redis_too(
+    domicile: Domicile, tmp_path: Path, requires_redis: str
+) -> None:
+    box, redis = write(tmp_path), Redis.from_url(requires_redis)
+    (tmp_path / "redis.url").write_text(requires_redis)
+    state = 'state: {redis: "file:redis.url", region: self:local}\n'
+    box.config.write_text(box.config.read_text() + state)
+    await redis.config_set("maxmemory", "50mb")
+    await redis.config_set("maxmemory-policy", "volatile-lru")
+    try:
+        for options, told in ((), False), (("--live",), True):
+            ran = await asyncio.to_thread(domicile, "check", "--config", box.config, *options)
+            assert ("state_evicts" in ran.out) is told
+    finally:
+        await redis.config_set("maxmemory", "0")
+        await redis.config_set("maxmemory-policy", "noeviction")
+        await redis.aclose()
