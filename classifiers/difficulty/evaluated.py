@@ -13,7 +13,7 @@ import numpy as np
 from classifiers.difficulty import evaluation, over_time, plots
 from classifiers.difficulty.artifact import Artifact
 from classifiers.difficulty.compiled import find
-from classifiers.difficulty.curves import Interval
+from classifiers.difficulty.curves import FEW, Interval
 from classifiers.difficulty.dataset import Example
 from classifiers.difficulty.evaluation import Report, Scores
 from classifiers.difficulty.scorer import Difficulty
@@ -107,7 +107,7 @@ def _notes(reports: Sequence[Report]) -> list[str]:
     if few < evaluation.SURE:
         return [f"too few rows for sure bounds: they are of {few} different prompts"]
     left_out = max(report.left_out for report in reports)
-    if left_out > evaluation.FEW:
+    if left_out > FEW:
         told = f"in {left_out:.1%} of bootstrap draws strong was not better than weak"
         return [f"too few rows for sure bounds: {told}, and the bounds leave those out"]
     return []

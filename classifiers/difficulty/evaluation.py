@@ -18,15 +18,13 @@ from numpy.typing import NDArray
 from classifiers.difficulty import curves
 from classifiers.difficulty.artifact import ANY, Artifact
 from classifiers.difficulty.bootstrap import Resampled, drawing
-from classifiers.difficulty.curves import Interval
+from classifiers.difficulty.curves import FEW, Interval
 from classifiers.difficulty.dataset import TOLD_EACH, Example
 from classifiers.difficulty.scorer import Difficulty
 from classifiers.difficulty.training import FOLDS, TooFewRows, Trained, fold_of, train_pair
 
 Vector = NDArray[np.float64]
 DRAWS: Final = 1000
-FEW: Final = 0.025
-"""Bounds that leave out more of the bootstrap draws than this are none."""
 SURE: Final = 50
 """Bootstrap bounds of fewer different prompts than this are too narrow."""
 Passed = Callable[[int], None]

@@ -123,6 +123,8 @@ def _lacking(artifact: Artifact, difficulty: Difficulty, share: float) -> str:
         return "it has no model of this pair"
     if model.rows < LABELS:
         return f"it has {model.rows} local labels, and {LABELS} are needed"
+    if len(model.floor) < 2 and share < 1.0:
+        return "strong is not surely better on its labels: there is no quality to have a bound of"
     shares, bounds = ([point[i] for point in model.floor] for i in (0, 1))
     bound = interpolate(shares, bounds, share)
     # A random order recovers `share` of the quality; at 1 every order recovers all.

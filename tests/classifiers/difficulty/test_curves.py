@@ -60,6 +60,8 @@ def test_floor_points_rise_to_the_whole_gap() -> None:
     assert points[-1] == (1.0, 1.0)
     assert all(0 <= bound <= 1.001 for _, bound in points)
     assert curves.floor_points(np.ones(10), -np.ones(10)) == ((1.0, 1.0),)
+    even = np.array([1.0, -1.0] * 100)
+    assert curves.floor_points(rng.random(200), even) == ((1.0, 1.0),), "a gap in half of the draws"
 
 
 @pytest.mark.skipif(not (DATA / "metrics.py").exists(), reason="DOMICILE_DEV_DATA is not here")

@@ -51,6 +51,7 @@ def test_local_labels_with_a_bound_switch_it_on(tmp_path: Path) -> None:
     ("more", "message"),
     [
         ({"rows": LABELS - 1}, "it has 199 local labels, and 200 are needed"),
+        ({"floor": ((1.0, 1.0),)}, "strong is not surely better on its labels"),
         ({"floor": BAD}, r"the lower bound of its quality is 0\.40"),
         ({"card": {"prior": True}}, "no local labels are in it"),
         ({"pair": ("other", "tiny")}, "knows neither `tiny:tiny` nor other pairs"),
