@@ -26,7 +26,7 @@ from regions.places import PlaceError
 
 _FORMS: Final = {
     "dns": re.compile(r"[^\s:]+:[0-9]{1,5}|\[\S+\]:[0-9]{1,5}"),
-    "srv": re.compile(r"(?=.{1,254}$)[^\s.]{1,63}(\.[^\s.]{1,63})*\.?"),
+    "srv": re.compile(r"(?=.{1,254}$)[^\s.:/]{1,63}(\.[^\s.:/]{1,63})*\.?"),
     "kubernetes": re.compile(r"[A-Za-z0-9-]+/[A-Za-z0-9-]+"),
     "file": re.compile(r".*\S.*"),
 }

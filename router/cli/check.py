@@ -54,7 +54,7 @@ def command(config: str | None, effective: bool, live: bool, as_json: bool) -> N
     from router.settings.checking import check
 
     path = find(config, os.environ)
-    found = check(path, os.environ, time.time())
+    found = check(path, os.environ, time.time(), start=True)
     if live and found.snapshot is not None:
         found = _asked(found, found.snapshot, path.parent)
     if as_json:

@@ -1,4 +1,5 @@
 """What `check` looks at: everything `serve` reads, without opening, writing or sending anything.
+A reload looks at the same, but for what only a start reads (`starting`).
 
 Each part is read by itself, so that one fault doesn't hide another:
 1. `domicile.yaml`: without it there is nothing further to look at;
@@ -37,6 +38,7 @@ from router.config import VARIABLE, Config, ConfigError, expand
 from router.settings import bounded
 from router.settings.authorities import authorities, ending
 from router.settings.loading import keys_in, load_snapshot, log_settings, read_files
+from router.settings.starting import unread_replicas, unresolved
 from router.snapshot import Snapshot
 from router.surfaces.chat import ChatCompletions
 
@@ -95,7 +97,12 @@ class Proven:
 
 
 def check(
-    path: Path, environment: Mapping[str, str], now: float, proven: Proven | None = None
+    path: Path,
+    environment: Mapping[str, str],
+    now: float,
+    proven: Proven | None = None,
+    *,
+    start: bool = False,
 ) -> Checked:
     """Check a configuration file and everything it names.
 
@@ -103,7 +110,9 @@ def check(
         environment: for `env:` references.
         now: seconds since the epoch.
         proven: what was proven before.
+        start: with what only a start reads.
     """
+    base = path.parent
     try:
         document = Document.parse(bounded.read(path), str(path))
         config = validate(document, Config)
@@ -112,15 +121,17 @@ def check(
     except OSError as error:
         return Checked((f"can't read `{path}`: {error.strerror}",))
     found = tuple(_settings(document, config))
-    problems = [*unread_variables(environment, path), *_of_parts(config, path.parent)]
+    problems = [*unread_variables(environment, path), *_of_parts(document, config, base)]
+    problems += unresolved(document, environment, base) if start else ()
     if problems:
         return Checked(tuple(dict.fromkeys(problems)), found)
     together: list[Snapshot] = []
     problems += _tried(lambda: together.append(load_snapshot(path, environment, now)))
     if not together:
         return Checked(tuple(problems), found)
-    judged = _judged(together[0], found, path.parent, now, proven or Proven())
-    return replace(judged, findings=(*judged.findings, *_roots(environment)))
+    judged = _judged(together[0], found, base, now, proven or Proven())
+    more = unread_replicas(together[0], base) if start else ()
+    return replace(judged, findings=(*judged.findings, *more, *_roots(environment)))
 
 
 def _judged(
@@ -275,14 +286,20 @@ def stores(config: Config) -> Mapping[str, str]:
     return found
 
 
-def _of_parts(config: Config, base: Path) -> Iterator[str]:
+def _of_parts(document: Document, config: Config, base: Path) -> Iterator[str]:
     """3 to 5."""
     policies = config.policies
-    yield from _tried(
+    missing: list[str] = []
+    for name in ("baseline", "rules", "cases"):
+        where = f"{document.mark(('policies', name))}: `policies.{name}`: "
+        missing += _tried(partial(expand, getattr(policies, name), base), where)
+    yield from missing or _tried(
         lambda: load_policy(read_files(policies.baseline, base), read_files(policies.rules, base))
     )
-    yield from _tried(lambda: keys_in(base / config.keys.file))
-    yield from _tried(lambda: _signer(config, base))
+    where = f"{document.mark(('keys', 'file'))}: "
+    yield from _tried(lambda: keys_in(base / config.keys.file), where)
+    where = f"{document.mark(('log', 'signing_key'))}: "
+    yield from _tried(lambda: _signer(config, base), where)
     for one in config.log.exports:
         if one.ca is not None:
             yield from _tried(partial(authorities, base / one.ca))
@@ -290,17 +307,26 @@ def _of_parts(config: Config, base: Path) -> Iterator[str]:
 
 def _signer(config: Config, base: Path) -> None:
     authority = log_settings(config, base).authority
-    if authority.strength == "file":  # a key service is asked at the start, not here
+    if authority.strength != "file":
+        return  # a key service is asked at the start, not here
+    try:
         authority.public()
+    except AuditError as error:
+        path = base / config.log.signing_key.partition(":")[2]
+        if path.exists():
+            raise
+        made = f"`openssl genpkey -algorithm ed25519 -out {path}` makes one"
+        raise ConfigError(f"{error}; {made}") from None
 
 
-def _tried(part: Callable[[], object]) -> Iterator[str]:
+def _tried(part: Callable[[], object], where: str = "") -> Iterator[str]:
+    """What is wrong with a part; `where` stands before what names no place of its own."""
     try:
         part()
     except DocumentErrors as errors:
         yield from map(str, errors.errors)
     except _FAULTS as error:
-        yield str(error)
+        yield f"{where}{error}"
 
 
 def unread_variables(environment: Mapping[str, str], path: Path) -> Iterator[str]:

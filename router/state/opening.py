@@ -35,6 +35,10 @@ as were ever needed at once."""
 _DATABASE = re.compile(r"/?[0-9]*")
 CLUSTER = "redis+cluster://"
 """Scheme of a cluster's URL: any of its nodes."""
+WANTED = (
+    "no redis:// or rediss:// URL with options that exist, nor to a "
+    f"{CLUSTER} one that names a node"
+)
 
 
 def open_ledger(
@@ -114,10 +118,7 @@ def _redis(state: StateSection, environment: Mapping[str, str], base: Path) -> S
     try:
         named = Named(read)
     except ValueError:
-        raise ConfigError(
-            "`state.redis` leads to no redis:// or rediss:// URL with options that exist, nor to a "
-            f"{CLUSTER} one that names a node"
-        ) from None
+        raise ConfigError(f"`state.redis` leads to {WANTED}") from None
     return Ready(named, named.connect)
 
 

@@ -68,6 +68,8 @@ def test_a_hedge_that_means_nothing(hedge: dict[str, str]) -> None:
         ("dns", "http://fra:8000"),
         ("srv", ""),
         ("srv", "_http._tcp.x y"),
+        ("srv", "_http._tcp.fra:8000"),
+        ("srv", "http://fra"),
         ("srv", "_http._tcp.a..b"),
         ("srv", "_http._tcp." + "a" * 64),
         ("srv", ".".join(["a" * 60] * 5)),
