@@ -67,15 +67,16 @@ def load_snapshot(path: Path, environment: Mapping[str, str], now: float) -> Sna
     config = load(path)
     baseline = read_files(config.policies.baseline, base)
     rules = read_files(config.policies.rules, base)
-    signing = signed_files(baseline, base) if config.policies.signed_by else []
-    signed = _signed(config.policies, signing, baseline, base)
+    authority = compliance_keys(config.policies, base)
+    signing = signed_files(baseline, base) if authority else []
+    signed = _signed(config.policies, authority, signing, baseline, base)
     loaded = load_policy(baseline, rules)
-    accepted = _accepted(config.policies, baseline, base)
+    accepted = _accepted(config.policies, authority, baseline, base)
     catalog = overlaid(loaded.catalog, accepted)
     keys = keys_in(base / config.keys.file)
     providers = _providers(loaded.policy)
     trust = _trust(loaded.policy, base, baseline)
-    if config.policies.signed_by:
+    if authority:
         require_same(signing, loaded.policy.endpoints, trust)
     targets = targets_of(loaded.policy, providers, environment, base, trust)
     _agree(config, loaded.policy, keys, baseline)
@@ -149,32 +150,23 @@ def read_files(patterns: Sequence[str], base: Path) -> list[PolicyFile]:
     return found
 
 
-def _signatures(
-    section: PoliciesSection,
-    signing: Sequence[PolicyFile],
-    baseline: Sequence[PolicyFile],
-    base: Path,
-) -> tuple[str, ...]:
-    """2. With compliance keys configured, an unsigned baseline does not load. Gives who signed."""
-    if not section.signed_by:
-        return ()
-    try:
-        keys = compliance_keys(section, base)
-        signatures = baseline_signatures(baseline, base)
-        return require_signed(signing, signatures, keys, section.signatures)
-    except ValueError as error:
-        raise ConfigError(str(error)) from None
-
-
 def _signed(
     section: PoliciesSection,
+    authority: Sequence[ComplianceKey],
     signing: Sequence[PolicyFile],
     baseline: Sequence[PolicyFile],
     base: Path,
 ) -> Mapping[str, object]:
-    """Who signed, and whose signatures were needed, for the snapshot."""
-    signers = _signatures(section, signing, baseline, base)
-    keys = [one.text for one in compliance_keys(section, base)]
+    """2. With compliance keys configured, an unsigned baseline does not load. Who signed, and whose
+    signatures were needed, for the snapshot."""
+    signers: tuple[str, ...] = ()
+    if authority:
+        try:
+            signatures = baseline_signatures(baseline, base)
+            signers = require_signed(signing, signatures, authority, section.signatures)
+        except ValueError as error:
+            raise ConfigError(str(error)) from None
+    keys = [one.text for one in authority]
     return {
         "signed_by": list(signers),
         "compliance": {"keys": keys, "needed": section.signatures},
@@ -190,9 +182,12 @@ def compliance_keys(section: PoliciesSection, base: Path) -> list[ComplianceKey]
     """The keys that must have signed what can widen.
 
     Raises:
-        ConfigError: a reference that leads nowhere. ValueError: it leads to no key.
+        ConfigError: a reference that leads nowhere, or to no key.
     """
-    return [ComplianceKey.read(resolve(one, {}, base)) for one in section.signed_by]
+    try:
+        return [ComplianceKey.read(resolve(one, {}, base)) for one in section.signed_by]
+    except ValueError as error:
+        raise ConfigError(str(error)) from None
 
 
 def baseline_signatures(baseline: Sequence[PolicyFile], base: Path) -> list[bytes]:
@@ -200,11 +195,15 @@ def baseline_signatures(baseline: Sequence[PolicyFile], base: Path) -> list[byte
     return [text for file in baseline for text in _beside(base / file.name)]
 
 
-def _accepted(section: PoliciesSection, baseline: Sequence[PolicyFile], base: Path) -> Accepted:
+def _accepted(
+    section: PoliciesSection,
+    authority: Sequence[ComplianceKey],
+    baseline: Sequence[PolicyFile],
+    base: Path,
+) -> Accepted:
     """2. What the compliance team accepted of drift, signed as the baseline is."""
     try:
-        keys = compliance_keys(section, base)
-        return read_accepted(baseline, base, keys, section.signatures)
+        return read_accepted(baseline, base, authority, section.signatures)
     except ValueError as error:
         raise ConfigError(str(error)) from None
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from base64 import b64encode
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from regions.model import Endpoint
 from router.config import ConfigError
 from router.settings import loading
 from router.settings.loading import load_snapshot, read_files
+from router.settings.secrets import resolve
 from router.settings.signing import require_same, signed_files
 from router.transport.messages import Tls
 from tests.cases.built import BASELINE, ENVIRONMENT, MAIN, Files, now
@@ -97,4 +99,24 @@ def test_authorities_exchanged_once_their_signature_was_found_good_are_refused(
 
     monkeypatch.setattr(loading, "require_signed", exchanged)
     with pytest.raises(ConfigError, match="changed while it was read"):
+        load_snapshot(main, ENVIRONMENT, now())
+
+
+def test_the_keys_that_a_snapshot_names_are_those_that_it_was_checked_by(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They were read three times for it: by what was named at last nothing had been checked."""
+    main, stranger = folder(tmp_path), Ed25519PrivateKey.generate()
+    whole = load_snapshot(main, ENVIRONMENT, now())
+
+    def changing(reference: str, environment: Mapping[str, str], base: Path) -> bytes:
+        found = resolve(reference, environment, base)
+        if reference == "file:dpo.pub":
+            public = stranger.public_key().public_bytes_raw()
+            (base / "dpo.pub").write_bytes(b64encode(public))
+        return found
+
+    monkeypatch.setattr(loading, "resolve", changing)
+    assert load_snapshot(main, ENVIRONMENT, now()).content == whole.content
+    with pytest.raises(ConfigError, match="has 0"):
         load_snapshot(main, ENVIRONMENT, now())
