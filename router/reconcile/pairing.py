@@ -6,7 +6,8 @@
    own, went to an endpoint like it, and isn't taken. Else the name is `claimed` by somebody.
 3. What is left on both sides is paired by time: attempts whose call has no id (of unknown fate, or
    of a source that gives none) with calls that name nothing of ours, of the same model and region,
-   and by a principal that made calls of ours too. Each attempt explains one call at most.
+   and by a principal that made calls of ours too. Each attempt explains one call at most; one that
+   was answered comes before one of unknown fate.
 4. A call that is left bypassed the router, if it ran.
 """
 
@@ -38,7 +39,8 @@ where {} = ? and not exists (select 1 from pairs p where p.source = ? and p.atte
 order by a.surely desc, a.number
 """
 _WAITING: Final = """
-select a.id, a.began, a.ended from attempts a join seen s on s.facts = a.facts and s.source = ?
+select a.id, a.began, a.ended, a.surely from attempts a
+join seen s on s.facts = a.facts and s.source = ?
 where a.spot = ? and (not ? or a.call_id = '') and not exists
     (select 1 from pairs p where p.source = s.source and p.attempt = a.id) order by a.began
 """
@@ -143,7 +145,8 @@ class Pairing:
             for attempt, call in pairs(self._waiting(str(spot)), timed):
                 self.store.pair(self.source, attempt, call, BY_TIME)
             untimed = (one for one in calls if one[1] == UNKNOWN_TIME)
-            for (call, _), stretch in zip(untimed, [*self._waiting(str(spot))], strict=False):
+            left = sorted(self._waiting(str(spot)), key=lambda one: not one.surely)
+            for (call, _), stretch in zip(untimed, left, strict=False):
                 self.store.pair(self.source, stretch.attempt, call, BY_TIME)
 
     def _calls(self, spot: str, ours: Collection[str]) -> list[tuple[int, int]]:
@@ -161,8 +164,8 @@ class Pairing:
 
     def _waiting(self, spot: str) -> Iterator[Stretch]:
         asked = (str(self.source), spot, self.source.gives_ids)
-        for attempt, began, ended in self.store.stream(_WAITING, *asked):
-            yield Stretch(attempt, began - self.skew, ended + self.skew)
+        for attempt, began, ended, surely in self.store.stream(_WAITING, *asked):
+            yield Stretch(attempt, began - self.skew, ended + self.skew, bool(surely))
 
     # 4.
 

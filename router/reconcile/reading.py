@@ -5,7 +5,9 @@
    A line of CloudWatch's own export has a time in front of the object.
 3. A document (a list, or objects over several lines) is read object by object; where it can't be
    read further, what came before stays, and the place is said.
-4. `{"records": […]}`, `{"value": […]}` and `{"entries": […]}` stand for what they hold.
+4. `{"records": […]}`, `{"value": […]}` and `{"entries": […]}` stand for what they hold; so do
+   `{"events": […]}` and `{"logEvents": […]}`, as CloudWatch's API and its subscriptions give them,
+   each with the record as text in `message`.
 """
 
 from __future__ import annotations
@@ -29,6 +31,7 @@ LINE: Final = 4 << 20
 _CHUNK: Final = 256 << 10
 _GZIP: Final = b"\x1f\x8b"
 _WRAPPERS: Final = ("records", "value", "entries")
+_EVENTS: Final = ("events", "logEvents")
 _TIMED: Final = re.compile(rb"\d{4}-\d\d-\d\dT[0-9:.]+Z\s+(?=\{)")
 
 Object = Mapping[str, object]
@@ -152,7 +155,7 @@ def objects(path: Path) -> Iterator[Found | Fault]:
             continue
         for one in _held(value):
             number += 1
-            yield Found(one, Where(str(path), number, "record"))
+            yield _found(one, Where(str(path), number, "record"))
 
 
 def _is_document(path: Path) -> bool:
@@ -185,16 +188,36 @@ def _of_line(line: Line) -> Iterator[Found | Fault]:
         yield Fault(line.where, "no JSON object")
         return
     for one in _held(value):
-        yield Found(one, line.where)
+        yield _found(one, line.where)
 
 
-def _held(value: Object) -> Iterator[Object]:
+def _found(value: Object | None, where: Where) -> Found | Fault:
+    return (
+        Fault(where, "a message that is no JSON object") if value is None else Found(value, where)
+    )
+
+
+def _held(value: Object) -> Iterator[Object | None]:
+    """The records in a value, or itself; `None` for what is none."""
     for name in _WRAPPERS:
         inner = value.get(name)
         if isinstance(inner, list) and len(value) <= 2:
             yield from (one for one in inner if isinstance(one, dict))
             return
+    for name in _EVENTS:
+        inner = value.get(name)
+        if isinstance(inner, list) and all("message" in mapping(one) for one in inner):
+            yield from (_message(mapping(one)["message"]) for one in inner)
+            return
     yield value
+
+
+def _message(told: object) -> Object | None:
+    try:
+        value = json.loads(told) if isinstance(told, str) else None
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, dict) else None
 
 
 def at(value: Object, *path: str) -> object:

@@ -83,6 +83,15 @@ class Asked:
     sample: frozenset[str] | None = None
 
 
+_EXPECTED: Final[Mapping[Source, str]] = {
+    Source.CLOUDTRAIL: "events of Bedrock were looked for, as CloudTrail delivers them",
+    Source.BEDROCK: "records of the schema `ModelInvocationLog` were looked for",
+    Source.VLLM: "lines of requests were looked for, as `--enable-log-requests` writes them",
+    Source.AZURE: "records of the category `RequestResponse` were looked for",
+    Source.GCP: "data access entries of `aiplatform.googleapis.com` were looked for",
+}
+
+
 @dataclass(slots=True)
 class Findings:
     """Findings as they come: each kind of each source up to a bound, all counted."""
@@ -243,6 +252,8 @@ class _Run:
             counts[str(fate) or "paired"] += count
         counts["repeated"] = self.store.repeated[source]
         self.calls[str(source)] = +counts
+        if not self.calls[str(source)]:
+            self.notices.append(f"{source}: nothing that was given is a call; {_EXPECTED[source]}")
         if counts["probe"]:
             self.notices.append(f"{source}: {counts['probe']} calls name themselves canaries")
 

@@ -49,6 +49,19 @@ def test_an_export_of_cloudwatch_has_a_time_before_each(tmp_path: Path) -> None:
     assert told(path) == [({"a": 1}, 1), ({}, 2)]
 
 
+@pytest.mark.parametrize("name", ["events", "logEvents"])
+def test_answers_of_cloudwatch_hold_records_as_text(tmp_path: Path, name: str) -> None:
+    messages: list[object] = [json.dumps({"a": 1}), "no JSON", "[1]", 7, json.dumps({"a": 2})]
+    answer = {name: [{"timestamp": 5, "message": one} for one in messages], "more": [], "next": "x"}
+    pretty = put(tmp_path / "p", json.dumps(answer, indent=4))
+    bad = [f"{pretty}:{record}" for record in (2, 3, 4)]
+    assert told(pretty) == [({"a": 1}, 1), *bad, ({"a": 2}, 5)]
+    line = put(tmp_path / "l", json.dumps(answer))
+    assert told(line) == [({"a": 1}, 1), *[f"{line}:1"] * 3, ({"a": 2}, 1)]
+    other = put(tmp_path / "o", json.dumps({name: [{"kind": "x"}]}))
+    assert told(other) == [({name: [{"kind": "x"}]}, 1)], "somebody else's word"
+
+
 @pytest.mark.parametrize("name", ["records", "value", "entries"])
 def test_documents(tmp_path: Path, name: str) -> None:
     held = [{"a": 1}, {"a": 2}]
