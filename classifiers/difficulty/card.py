@@ -28,11 +28,11 @@ def render(
     `scorer` says what scores on this machine; `measured` are sections that the benchmark printed.
     """
     facts = artifact.card
-    kind = "prior, not trained on your traffic" if facts.get("prior") else "trained locally"
     return "\n".join(
         [
             f"# Difficulty model `{artifact.version()}`", "",
-            f"Kind: {kind}. Hashed features and rounded weights only: it holds no text.", "",
+            f"Kind: {_kind(facts)}. Hashed features and rounded weights only:", "it holds no text.",
+            "",
             "## Data", "", *_data(facts), "", "## Pairs", "", *_pairs(artifact), "",
             "APGR, CPT50 and CPT80 are of training rows, each scored by a head fitted without it",
             "over base models fitted without its group. APGR is the share of the gap between weak",
@@ -43,6 +43,19 @@ def render(
             *(["", f"Scorer on this machine: {scorer}."] if scorer else []), "",
         ]
     )  # fmt: skip
+
+
+def _kind(facts: Mapping[str, object]) -> str:
+    if facts.get("prior"):
+        return "prior, not trained on your traffic"
+    labels = _table(facts.get("labels"))
+    if not labels:
+        return "trained locally"
+    told = ", ".join(f"{count} of `{source}`" for source, count in labels.items())
+    return (
+        f"calibrated locally, on labels: {told}. Its order is that of "
+        f"`{facts.get('calibrated_from')}`, of which are the data, APGR, CPT50 and CPT80 below"
+    )
 
 
 def _data(facts: Mapping[str, object]) -> list[str]:
@@ -114,7 +127,8 @@ def _label(pair: PairModel) -> str:
 def _build(facts: Mapping[str, object]) -> list[str]:
     build = _table(facts.get("build"))
     named = ", ".join(f"{name} {value}" for name, value in build.items())
-    return [f"Repeats byte for byte on: {named}, with the locked dependencies."]
+    what = "What it was calibrated from repeats" if facts.get("labels") else "Repeats"
+    return [f"{what} byte for byte on: {named}, with the locked dependencies."]
 
 
 def _table(value: object) -> Mapping[str, object]:

@@ -200,7 +200,7 @@ def calibrated(artifact: Artifact, rows: Sequence[Example]) -> Artifact:
         quantiles=tuple(float(q) for q in np.quantile(values, np.linspace(0, 1, 101)).round(9)),
     )  # fmt: skip
     tables = artifact.tables[difficulty.model.name]
-    card = {**artifact.card, "prior": False, "calibrated_from": artifact.version()}
+    card = recipe.calibrated_facts(artifact, fitted.name, rows)
     return replace(artifact, card=card, pairs={fitted.name: fitted}, tables={fitted.name: tables})
 
 

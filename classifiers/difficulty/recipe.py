@@ -133,6 +133,19 @@ def facts(
     }  # fmt: skip
 
 
+def calibrated_facts(artifact: Artifact, pair: str, labels: Sequence[Example]) -> dict[str, object]:
+    """What the card says of one pair that was calibrated on `labels`: what it has of `artifact`,
+    without what was measured of other pairs, or with other probabilities."""
+    left_out = artifact.card.get("left_out")
+    own = {k: v for k, v in left_out.items() if k == pair} if isinstance(left_out, Mapping) else {}
+    sources = Counter(e.source for e in labels)
+    return {
+        **{k: v for k, v in artifact.card.items() if k != "held"},
+        "prior": False, "left_out": own, "calibrated_from": artifact.version(),
+        "labels": {source: sources[source] for source in sorted(sources)},
+    }  # fmt: skip
+
+
 def _left_out(examples: Sequence[Example], trained: Trained) -> dict[str, float]:
     own = [e for e in examples if trained.model.name in (ANY, e.pair)]
     gain = np.array([e.y_strong - e.y_weak for e in own])

@@ -150,6 +150,13 @@ def test_calibrate_keeps_the_order_and_fits_the_level(
     before, after = load(model).pairs["w:s"], load(tmp_path / "local.bin").pairs["w:s"]
     assert after.head == before.head
     assert min(y for _, y in after.knots) > 0.9
+    text = card(tmp_path / "local.bin")
+    assert text.count(load(model).version()) == 1
+    labels = "134 of `source0`, 133 of `source1`, 133 of `source2`"
+    assert f"calibrated locally, on labels: {labels}. Its order is that of `toy@" in text
+    assert "What it was calibrated from repeats byte for byte" in text
+    assert "Kept-back rows" not in text, "those were measured with other probabilities"
+    assert "Kept-back rows" in card(model)
     with pytest.raises(TooFewRows, match="at least 200"):
         calibrate([write(worse, fresh[:199])], "w:s", tmp_path / "x.bin", model)
 
