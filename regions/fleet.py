@@ -39,6 +39,12 @@ NAMES: Final[Mapping[str, str]] = MappingProxyType(
         "tgi_batch_current_size": RUNNING,
         "tgi_queue_size": WAITING,
         "tgi_request_generated_tokens_sum": PROGRESS,
+        # llama.cpp with `--metrics`: its server's README; how many times it decoded grows while it
+        # works, tokens when a request has ended
+        "llamacpp:requests_processing": RUNNING,
+        "llamacpp:requests_deferred": WAITING,
+        "llamacpp:kv_cache_usage_ratio": KV,
+        "llamacpp:n_decode_total": PROGRESS,
         # Triton's TensorRT-LLM backend: its `nv_trt_llm_*` metrics, by `request_type` and
         # `kv_cache_block_type`
         'nv_trt_llm_request_metrics{request_type="active"}': RUNNING,

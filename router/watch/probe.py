@@ -280,13 +280,30 @@ class Prober:
         before = asyncio.create_task(self._progress(replica, patience))
         try:
             verdict = await self._asked_for_one(replica, patience)
-            if verdict is Verdict.DOWN and await self._moves(replica, await before):
-                verdict = Verdict.BUSY
+            if verdict in (Verdict.DOWN, Verdict.LATE):
+                told = await before
+                if await self._moves(replica, told):
+                    verdict = Verdict.BUSY
+                elif verdict is Verdict.LATE:
+                    verdict = self._silent(replica, told)
         finally:
             before.cancel()
         self._learn(replica, verdict, "canary")
         if verdict in BAD - {Verdict.AUTH}:
             self._silence.end(key)
+
+    def _silent(self, replica: Replica, told: Reading | None) -> Verdict:
+        """What an engine's silence says of it.
+
+        One that tells no counters may compute what it was asked before, as servers of one slot do,
+        one request after the other: while it has any of ours, nobody can tell that from standing
+        still, and what it computes is not to be lost.
+        """
+        key = replica.key
+        tells = told is not None and told.progress is not None
+        if tells or self.live.readings.moved(key) > -inf or not replica.endpoint.self_operated:
+            return Verdict.DOWN
+        return Verdict.UNKNOWN if self.live.inflight.requests(key) else Verdict.DOWN
 
     async def _asked_for_one(self, replica: Replica, seconds: float) -> Verdict:
         live, endpoint = self.live, replica.endpoint
@@ -306,7 +323,6 @@ class Prober:
             return await judged(provider, ask, endpoint, response, until, live.loop_time)
 
         verdict = await self._answered(request, seconds, read)
-        verdict = Verdict.DOWN if verdict is Verdict.LATE else verdict
         if not endpoint.self_operated:
             self._record(endpoint, call, verdict, began)
         return verdict

@@ -46,7 +46,7 @@ KEYS = {name: f"dom-{name}" for name in ("eu", "us", "world", "nobody")}
 @dataclass(frozen=True)
 class Plan:
     """What to build: replicas by region, rules, limits, classes, burst budgets by
-    region; `settings` of every endpoint.
+    region; `settings` of every endpoint, and whether engines tell of their load.
 
     With `priorities`, every tenant may ask for the most urgent class.
     """
@@ -65,6 +65,7 @@ class Plan:
     priorities: PrioritiesSection | None = None
     settings: Mapping[str, str] = field(default_factory=dict)
     engine: EngineSpec = field(default_factory=EngineSpec)
+    metrics: bool = True
     bursts: Mapping[str, Burst] = field(default_factory=dict)
 
 
@@ -190,7 +191,7 @@ async def house(folder: Path, plan: Plan | None = None) -> AsyncIterator[House]:
     """A router with its fleet, from start to drained stop."""
     plan = plan or Plan()
     loop = asyncio.get_running_loop()
-    spec = ReplicaSpec(engine=plan.engine)
+    spec = ReplicaSpec(engine=plan.engine, metrics=plan.metrics)
     async with SimulatedFleet(dict.fromkeys(plan.regions, spec)) as fleet:
         urls = {replica.region: replica.url for replica in fleet}
         settings = LogSettings(folder / "log", "eu-1", signing_key(folder))

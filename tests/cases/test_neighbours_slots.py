@@ -1,0 +1,99 @@
+"""Neighbours of the reports on probes: servers that compute one request after the other and tell
+nothing of their load, as those of llama.cpp, Ollama and LM Studio do.
+
+A canary waits there behind whatever is computed. Its silence took every long answer from them, and
+whoever waited behind one: see NVIDIA/Personal-AI-Router#57, BerriAI/litellm#5816.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import httpx
+import pytest
+import pytest_asyncio
+
+from regions.fleet import Reading, parse_metrics
+from regions.health import Standing
+from router.config import Limits
+from router.simulator.timing import EngineSpec
+from tests.cases.built import until
+from tests.router.house import KEYS, House, Plan, house
+
+TIMES = {"connect": "10s", "first_token": "20s", "answer": "30s", "deadline": "60s"}
+ONE_SLOT = Plan(
+    regions=("self:fra1",),
+    limits=Limits.model_validate(TIMES),
+    engine=EngineSpec(max_num_seqs=1, step_floor=0.05),
+    metrics=False,
+)
+
+
+async def ask(client: httpx.AsyncClient, tokens: int, *, stream: bool) -> httpx.Response:
+    shown = [{"role": "user", "content": "hi"}]
+    body = {"model": "assistant", "messages": shown, "max_tokens": tokens, "stream": stream}
+    return await client.post("/v1/chat/completions", json=body)
+
+
+@pytest_asyncio.fixture
+async def running(tmp_path: Path) -> AsyncIterator[tuple[House, httpx.AsyncClient]]:
+    """One slot, and what is usual there is known: short answers."""
+    async with house(tmp_path, ONE_SLOT) as found:
+        key = {"authorization": f"Bearer {KEYS['eu']}"}
+        async with httpx.AsyncClient(
+            base_url=found.url, timeout=60, trust_env=False, headers=key
+        ) as client:
+            for turn in range(12):
+                await ask(client, 1, stream=turn % 2 == 0)
+            yield found, client
+
+
+async def test_a_long_answer_is_waited_for(running: tuple[House, httpx.AsyncClient]) -> None:
+    found, client = running
+    live = found.router.live
+    done = await ask(client, 70, stream=False)
+    assert (done.status_code, done.headers["x-domicile-attempts"]) == (200, "1")
+    assert live.health.marked(live.loop_time()) == ()
+
+
+@pytest.mark.parametrize("first", [False, True])
+async def test_so_is_what_waits_behind_one(
+    running: tuple[House, httpx.AsyncClient], first: bool
+) -> None:
+    found, client = running
+    live = found.router.live
+    asking = [asyncio.create_task(ask(client, 50, stream=first))]
+    await until(lambda: live.inflight.requests("fra1"))
+    asking += [asyncio.create_task(ask(client, 2, stream=stream)) for stream in (True, False)]
+    for done in await asyncio.gather(*asking):
+        assert (done.status_code, done.headers["x-domicile-attempts"]) == (200, "1")
+    assert live.health.marked(live.loop_time()) == ()
+
+
+async def test_one_that_has_nothing_to_do_and_says_nothing_is_marked(
+    running: tuple[House, httpx.AsyncClient], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before a client finds out."""
+    found, _ = running
+    live = found.router.live
+    monkeypatch.setattr("router.watch.probe.QUIET", 0.5)
+    found.fleet["fra1"].freeze()
+    await until(lambda: "fra1" in live.health.marked(live.loop_time()), 10)
+    found.fleet["fra1"].thaw()
+    await until(lambda: live.health.standing("fra1", live.loop_time()) is Standing.GOOD, 10)
+
+
+LLAMA = """\
+# TYPE llamacpp:prompt_tokens_total counter
+llamacpp:prompt_tokens_total 12
+llamacpp:n_decode_total 7
+llamacpp:n_busy_slots_per_decode 1
+llamacpp:requests_processing 1
+llamacpp:requests_deferred 2
+"""
+
+
+def test_llama_cpp_tells_its_load_where_it_is_let() -> None:
+    assert parse_metrics(LLAMA, 0) == Reading(0, running=1, waiting=2, progress=7)
