@@ -84,7 +84,8 @@ class Weather:
     def said(self, request: OutboundRequest) -> Reply | Exception:
         """What comes of one."""
         if self.chance.random() < 0.15:
-            return self.chance.choice([failure(503), failure(429), failure(500), lost(), refused()])
+            bad: list[Reply | Exception] = [failure(503), failure(429), failure(500), lost()]
+            return self.chance.choice([*bad, refused()])
         if request.origin.host.startswith("pre"):
             return kept()
         if b'"stream":true' in request.body.replace(b" ", b""):
@@ -112,8 +113,9 @@ async def ask(world: Scripted, chance: random.Random) -> FakeExchange:
     kind = chance.choice(["hedged", "cascaded", "split"])
     text = {"hedged": "hi", "cascaded": EASY, "split": TEXT}[kind]
     tenant = "de" if kind == "split" else chance.choice(["eu", "world"])
-    body = {"messages": [{"role": "user", "content": text}], "stream": kind == "hedged"}
-    exchange = world.exchange(tenant, model="two" if kind == "cascaded" else "assistant", **body)
+    messages, streams = [{"role": "user", "content": text}], kind == "hedged"
+    model = "two" if kind == "cascaded" else "assistant"
+    exchange = world.exchange(tenant, (), model=model, messages=messages, stream=streams)
     running = asyncio.create_task(world.run(exchange))
     if chance.random() < 0.1:
         await asyncio.sleep(chance.random() / 50)
