@@ -23,6 +23,7 @@ DIGEST: Final = re.compile(r"[0-9a-f]{64}")
 ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 """A log's id is a folder's name and the origin of its checkpoints."""
 _BLOCK: Final = 1 << 16
+_SECTOR: Final = 512
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,6 +163,21 @@ def complete_lines(data: bytes) -> tuple[list[bytes], int]:
     """The complete lines of a segment, and the number of bytes after the last newline."""
     body, newline, torn = data.rpartition(b"\n")
     return (body.split(b"\n") if newline else []), len(torn)
+
+
+def sound(data: bytes) -> bytes:
+    """A last segment up to a hole that a power cut left in what was not synced.
+
+    A file system may have written later blocks of a batch before earlier ones: those are zeros, to
+    the end of a sector. No line holds a zero byte.
+    """
+    at = data.find(b"\0")
+    while at >= 0:
+        end = len(data) - len(data[at:].lstrip(b"\0"))
+        if end == len(data) or end % _SECTOR == 0:
+            return data[:at]
+        at = data.find(b"\0", end)
+    return data
 
 
 def whole_lines(file: BinaryIO) -> tuple[int, int]:

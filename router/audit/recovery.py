@@ -2,7 +2,8 @@
 
 1. An empty last segment is removed (crash while rotating).
 2. Bytes after the last newline are cut, in the last segment and in the list of published
-   checkpoints: they were never acknowledged.
+   checkpoints: they were never acknowledged. So is what follows a hole in the last segment: the
+   blocks of a batch that was not synced reach the disk in any order.
 3. The last segment is read; its first line gives the tree and the open requests before it. Lines
    that the newest published checkpoint covers, and whose root it has, are those that were
    written and are not examined again; every other line is. No signature is looked at here: who
@@ -21,7 +22,7 @@ import orjson
 from router.audit.disk import Disk
 from router.audit.entry import canonical
 from router.audit.errors import LogDamaged, NoteInvalid
-from router.audit.layout import LogFolder, Segment, complete_lines, whole_lines
+from router.audit.layout import LogFolder, Segment, complete_lines, sound, whole_lines
 from router.audit.lines import (
     EntryLine,
     InternLine,
@@ -52,7 +53,7 @@ def recover(folder: LogFolder, origin: str, disk: Disk) -> Recovered:
     """Read the end of a log. Raises LogDamaged when it contradicts itself or its checkpoint."""
     _mend(folder, disk)  # 2
     published = _published(folder, origin)
-    segment, data, torn = _last_segment(folder, disk)
+    segment, data, torn = _last_segment(folder, disk, 0 if published is None else published.size)
     if segment is None:
         if published is not None and published.size:
             raise LogDamaged(f"`{folder.path}` has a checkpoint of {published.size} but no segment")
@@ -67,11 +68,14 @@ def recover(folder: LogFolder, origin: str, disk: Disk) -> Recovered:
     return state
 
 
-def _last_segment(folder: LogFolder, disk: Disk) -> tuple[Segment | None, bytes, int]:
+def _last_segment(folder: LogFolder, disk: Disk, covered: int) -> tuple[Segment | None, bytes, int]:
     torn = 0
     for segment in reversed(folder.segments()):
         data = segment.path.read_bytes()
-        cut = complete_lines(data)[1]
+        whole = sound(data)
+        if segment.first + whole.count(b"\n") < covered:
+            whole = data  # that was synced, and has no hole: somebody altered it
+        cut = len(data) - len(whole) + complete_lines(whole)[1]
         torn += cut
         if cut == len(data):  # 1
             _drop(segment, disk)

@@ -10,7 +10,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from router.audit.layout import LogFolder, Segment, complete_lines
+from router.audit.layout import LogFolder, Segment, complete_lines, sound
 from router.audit.lines import (
     EntryLine,
     InternLine,
@@ -145,7 +145,9 @@ class _Scanner:
         except FileNotFoundError:
             self._hashes(segment)
             return
-        raws, torn = complete_lines(data)
+        whole = sound(data) if last else data
+        raws, torn = complete_lines(whole)
+        torn += len(data) - len(whole)
         self._begun(Part(segment, start, len(raws)))
         for number, raw in enumerate(raws, 1):
             self._line(segment, number, raw)
