@@ -244,10 +244,13 @@ async def serve(
     """
     from router.settings.handover import hand_over
     from router.settings.loading import load_snapshot, log_settings
+    from router.settings.starting import no_folder
 
     source = Source(path, environment, fingerprint(path))
     snapshot = load_snapshot(path, environment, time.time())
     settings = log_settings(snapshot.config, path.parent, environment)
+    if why := no_folder(settings.dir):
+        raise ConfigError(f"`log.dir`: {why}")
     count = snapshot.config.router.workers if workers is None else workers
     if count > 1:
         from router.supervisor.supervise import supervise

@@ -184,4 +184,16 @@ def refused(log: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise LogUnavailable(f"the log `{log}` can't be opened: {error}") from error
+        raise LogUnavailable(f"the log `{log}` can't be opened: {told(error)}") from error
+
+
+def told(error: BaseException, path: Path | None = None) -> str:
+    """What the system refused, and of which file: what is written names none where a disk is full.
+
+    Args:
+        path: what was written to; else the error's own.
+    """
+    if not isinstance(error, OSError):
+        return repr(error)
+    where = path or error.filename
+    return f"{'' if where is None else f'`{where}`: '}{error.strerror or error}"

@@ -18,7 +18,7 @@ from hashlib import sha256
 from typing import Final, Generic, Literal, TypeVar
 
 from router.audit.certificate import Signing
-from router.audit.disk import Disk, LocalDisk, refused
+from router.audit.disk import Disk, LocalDisk, refused, told
 from router.audit.entry import Entry, Json, Kind
 from router.audit.errors import AuditError, LogUnavailable
 from router.audit.intake import Intake
@@ -197,7 +197,7 @@ class AuditLog:
         try:
             await asyncio.to_thread(self._disk.replace, path, data)
         except OSError as error:
-            raise LogUnavailable(f"can't store a snapshot: {error}") from error
+            raise LogUnavailable(f"can't store a snapshot: {told(error, path)}") from error
         self._snapshots.add(digest)
 
     async def tick(self) -> Checkpoint | None:
@@ -301,7 +301,7 @@ class AuditLog:
         try:
             append_roster(self._folder, self._disk, signing.signer, event, size, root, time)
         except OSError as error:
-            raise LogUnavailable(f"can't write the roster: {error}") from error
+            raise LogUnavailable(f"can't write {told(error, self._folder.roster)}") from error
 
     async def _settle(self, by: str) -> None:
         body: dict[str, Json] = {"status": "unknown", "by": by}
@@ -392,7 +392,7 @@ class AuditLog:
             self._swap()
 
     def _fail(self, waiters: list[Waiter], error: BaseException) -> None:
-        self._failure = f"the log can't be written: {error!r}"
+        self._failure = f"the log can't be written: {told(error)}"
         everyone, self._waiters = [*waiters, *self._waiters], []
         for future, _ in everyone:
             if not future.done():

@@ -31,7 +31,7 @@ from typing import Final
 
 import orjson
 
-from router.audit.disk import Disk
+from router.audit.disk import Disk, told
 from router.audit.entry import Json, canonical, keyed_digest, microseconds
 from router.audit.errors import LogUnavailable, OpeningsDamaged
 from router.audit.layout import complete_lines
@@ -255,7 +255,9 @@ class Openings:
                 finally:
                     self._disk.close(fd)
             except OSError as error:
-                raise LogUnavailable(f"can't keep what opens the log: {error}") from error
+                raise LogUnavailable(
+                    f"can't keep what opens the log: {told(error, self._path)}"
+                ) from error
             self._unsynced = False
 
     def covered(self, scope: Scope) -> Erased:
@@ -294,7 +296,9 @@ class Openings:
             finally:
                 self._disk.close(fd)
         except OSError as error:
-            raise LogUnavailable(f"can't keep what opens the log: {error}") from error
+            raise LogUnavailable(
+                f"can't keep what opens the log: {told(error, self._path)}"
+            ) from error
         self._torn, self._unsynced = False, True
 
 

@@ -41,7 +41,7 @@ def writing(out: Path | None) -> Iterator[None]:
     except OSError as error:
         if out is None:
             raise
-        raise ConfigError(f"can't write `{out}`: {error}") from None
+        raise ConfigError(f"can't write `{out}`: {error.strerror or error}") from None
 
 
 def apart(out: Path, folder: Path) -> None:

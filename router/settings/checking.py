@@ -38,7 +38,7 @@ from router.config import VARIABLE, Config, ConfigError, expand
 from router.settings import bounded
 from router.settings.authorities import authorities, ending
 from router.settings.loading import keys_in, load_snapshot, log_settings, read_files
-from router.settings.starting import unread_replicas, unresolved
+from router.settings.starting import unread_replicas, unusable
 from router.snapshot import Snapshot
 from router.surfaces.chat import ChatCompletions
 
@@ -122,7 +122,7 @@ def check(
         return Checked((f"can't read `{path}`: {error.strerror}",))
     found = tuple(_settings(document, config))
     problems = [*unread_variables(environment, path), *_of_parts(document, config, base)]
-    problems += unresolved(document, environment, base) if start else ()
+    problems += unusable(document, config, environment, base) if start else ()
     if problems:
         return Checked(tuple(dict.fromkeys(problems)), found)
     together: list[Snapshot] = []

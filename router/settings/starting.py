@@ -4,13 +4,14 @@ are read, or looked at, elsewhere while a router runs."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
 from policies.findings import Finding, Severity
 from regions.document import Document, Tree
-from router.config import ConfigError
+from router.config import Config, ConfigError
 from router.settings import bounded
 from router.settings.members import looked_up
 from router.settings.secrets import resolve
@@ -25,13 +26,19 @@ _ELSEWHERE: Final = (("log", "signing_key"), ("router", "cache_key"), ("policies
 _Place = tuple[str | int, ...]
 
 
-def unresolved(document: Document, environment: Mapping[str, str], base: Path) -> Iterator[str]:
-    """References of the router's own file that lead nowhere, each with its place.
+def unusable(
+    document: Document, config: Config, environment: Mapping[str, str], base: Path
+) -> Iterator[str]:
+    """The log's folder, and references of the router's own file that lead nowhere, with their
+    places.
 
     Args:
-        document: `domicile.yaml`, valid.
+        document: `domicile.yaml`; `config` is what it says.
         base: the folder that paths are relative to.
     """
+    folder = ("log", "dir")
+    if why := no_folder(base / config.log.dir):
+        yield f"{document.mark(folder)}: `log.dir`: {why}"
     for place, text in _scalars(document.tree):
         if not text.startswith(_SCHEMES) or any(place[: len(one)] == one for one in _ELSEWHERE):
             continue
@@ -41,6 +48,17 @@ def unresolved(document: Document, environment: Mapping[str, str], base: Path) -
                 _named(found)
         except ConfigError as error:
             yield f"{document.mark(place)}: `{'.'.join(map(str, place))}`: {error}"
+
+
+def no_folder(path: Path) -> str:
+    """Why nothing can be written into a folder, which is made where it isn't there; empty when
+    something can."""
+    there = next(one for one in (path, *path.resolve().parents) if os.path.lexists(one))
+    if not there.is_dir():
+        return f"`{there}` is no folder: name another one"
+    if not os.access(there, os.W_OK | os.X_OK):
+        return f"`{there}` can't be written by this user: name another folder, or give it to them"
+    return ""
 
 
 def _named(url: bytes) -> None:

@@ -1,5 +1,6 @@
 import asyncio
 import errno
+import os
 from hashlib import sha256
 from pathlib import Path
 
@@ -122,6 +123,7 @@ async def test_a_failed_write_fails_everyone_and_for_good(
         *(log.commit(box.decision(), None) for _ in range(10)), return_exceptions=True
     )
     assert all(isinstance(result, LogUnavailable) for result in results)
+    assert {str(result) for result in results} == {f"the log can't be written: {os.strerror(code)}"}
     assert state(log) == "failed"
     assert log.health.for_good
     disk.fault = lambda _name, _number: None
@@ -197,6 +199,21 @@ async def test_a_folder_that_takes_nothing_refuses_to_open(
     await log.close()
 
 
+async def test_a_snapshot_that_can_not_be_stored_is_told_with_its_file(box: LogBox) -> None:
+    disk = FaultyDisk()
+    log = await box.open(disk=disk)
+    disk.fault = fails("replace", errno.ENOSPC)
+    digest = sha256(b"{}").hexdigest()
+    with pytest.raises(LogUnavailable) as caught:
+        await log.snapshot(digest, b"{}")
+    assert str(caught.value) == (
+        f"can't store a snapshot: `{box.folder / 'snapshots' / digest}.json`: "
+        "No space left on device"
+    )
+    disk.fault = lambda _name, _number: None
+    await log.close()
+
+
 async def test_a_full_disk_at_recovery_is_told_with_the_logs_name(box: LogBox) -> None:
     log = await box.open()
     await box.request(log)
@@ -204,7 +221,7 @@ async def test_a_full_disk_at_recovery_is_told_with_the_logs_name(box: LogBox) -
     for leaves in box.folder.rglob("*.leaves"):
         leaves.unlink()
     disk = FaultyDisk(fault=fails("replace", errno.ENOSPC))
-    with pytest.raises(LogUnavailable, match=r"eu-1` can't be opened: .*No space left"):
+    with pytest.raises(LogUnavailable, match=r"eu-1` can't be opened: No space left on device$"):
         await box.open(disk=disk)
 
 

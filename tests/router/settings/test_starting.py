@@ -8,6 +8,7 @@ import pytest
 
 from router.cli.init import BASELINE
 from router.settings.checking import check
+from router.settings.starting import no_folder
 from tests.router.folders import AT, CONFIG, write
 
 _EXPORT = '  exports: [{http: "https://o.example.org/v1", region: self:local, format: otel, '
@@ -93,3 +94,22 @@ def test_a_file_that_is_not_there_is_told_where_it_is_named(
     (problem,) = check(box.config, {}, AT).problems
     assert problem.startswith(f"{box.config}:{line}:")
     assert said in problem
+
+
+def test_a_folder_that_is_none_is_told_before_a_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By the system's own answers but for that of a right that whoever runs this may lack."""
+    box = write(tmp_path, config=CONFIG.replace("dir: log,", "dir: keys.yaml/log,"))
+    (problem,) = check(box.config, {}, AT, start=True).problems
+    assert "`log.dir`" in problem
+    assert "keys.yaml` is no folder: name another one" in problem
+    assert problem.startswith(f"{box.config}:")
+    (tmp_path / "made").mkdir()
+    (tmp_path / "lost").symlink_to("nowhere")
+    assert no_folder(tmp_path / "made") == no_folder(tmp_path / "made" / "later" / "on") == ""
+    assert "is no folder" in no_folder(tmp_path / "lost")
+    monkeypatch.setattr("os.access", lambda _path, _mode: False)
+    assert f"`{tmp_path / 'made'}` can't be written by this user" in no_folder(
+        tmp_path / "made" / "later"
+    )
