@@ -123,7 +123,13 @@ class Atlas:
         atom = self._atoms[self._bits.get(region_id, 1).bit_length() - 1]
         if isinstance(atom, Region):
             return atom
-        raise PlaceError(f"region `{region_id}` is not in the catalog; see `domicile regions list`")
+        near = [one.id for one in self.regions if one.id.partition(":")[2] == region_id]
+        said = (
+            f"did you mean {' or '.join(f'`{one}`' for one in near)}?"
+            if near
+            else "see `domicile regions list`"
+        )
+        raise PlaceError(f"region `{region_id}` is not in the catalog; {said}")
 
     def territories_of(self, states: Iterable[str]) -> frozenset[str]:
         """The places listed apart that may count as those of any of these states."""

@@ -1,7 +1,7 @@
 """Erasing what opens the log, and saying what is left."""
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from router.audit.entry import Entry, Json
 from router.audit.layout import Folder
@@ -29,8 +29,8 @@ async def erase(log: AuditLog, scope: Scope, by: str, now: float) -> Erased:
     return await asyncio.to_thread(log.openings.erase, scope)
 
 
-def remains(erased: Erased, scope: Scope, folder: Folder, log_id: str) -> Iterator[str]:
-    """What is left after erasing, in sentences for whoever asked for it."""
+def remains(erased: Erased, scope: Scope, folder: Folder, logs: Collection[str]) -> Iterator[str]:
+    """What is left after erasing in these logs, in sentences for whoever asked for it."""
     yield (
         "the entries: names of tenant, app and key, attributes, places, rules, times and counts, "
         "with pseudonyms and digests that nothing relates to a person or a text any more"
@@ -40,7 +40,7 @@ def remains(erased: Erased, scope: Scope, folder: Folder, log_id: str) -> Iterat
     elif erased.kept:
         yield f"{erased.kept} keys of periods that had not ended by then: erase again later, or all"
     others = [one for one in folder.log_ids() if folder.log(one).openings.exists()]
-    if others := [one for one in others if one != log_id]:
+    if others := [one for one in others if one not in logs]:
         yield (
             f"the openings of other logs in this folder: {', '.join(others)}; where no process "
             "writes one any more, erase with `--log`"

@@ -128,5 +128,5 @@ async def _alone(scope: Scope, config: str | None, log_id: str | None = None) ->
         done = await erase(log, scope, "local", now)
     finally:
         await log.close()
-    left = remains(done, scope, Folder(settings.dir), settings.log_id)
+    left = remains(done, scope, Folder(settings.dir), {settings.log_id})
     return {"keys": done.keys, "openings": done.openings, "remains": list(left)}

@@ -67,6 +67,7 @@ def command(  # noqa: PLR0913, PLR0917 - click gives each option its own paramet
     Exit codes: 0 it would be sent, 3 it would be refused: the code says why,
       1 the configuration or the request can't be used, 2 usage.
     """  # noqa: D301
+    from policies.attributes import nearest
     from router.config import find
     from router.decisions.hypothetical import Question, consider
     from router.errors import RequestError
@@ -77,6 +78,9 @@ def command(  # noqa: PLR0913, PLR0917 - click gives each option its own paramet
     if model is None and body is None:
         raise click.UsageError("give `--model NAME`, or `--body FILE` with a `model` in it")
     snapshot = load_snapshot(find(config, os.environ), os.environ, at)
+    ids = [one.key for one in snapshot.keys.holders]
+    if key is not None and key not in ids:
+        raise click.UsageError(f"no key `{key}` is in the keys file{nearest(key, ids)}")
     raw = read_file(body, bounded.LARGE) if body is not None else None
     question = Question(tenant, at, model, app, _said(attributes), raw, tier, priority, key=key)
     try:

@@ -3,7 +3,7 @@ router, or the supervisor of several workers. Whatever changes something says wh
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from itertools import islice
 from operator import itemgetter
@@ -179,8 +179,8 @@ async def accepted(watches: Watches, asked: AcceptanceAsked, by: str) -> None:
         raise RequestError("invalid_request", str(error)) from None
 
 
-async def erased(live: Live, asked: EraseAsked, by: str) -> ErasedTold:
-    """Erase what opens the log, once the log says so.
+async def erased(live: Live, asked: EraseAsked, by: str, logs: Sequence[str] = ()) -> ErasedTold:
+    """Erase what opens the log, once the log says so; `logs`: where siblings do the same.
 
     Raises:
         RequestError: the log can't take it, or what opens it can't be written.
@@ -190,7 +190,7 @@ async def erased(live: Live, asked: EraseAsked, by: str) -> ErasedTold:
         done = await erase(live.log, scope, by, live.stamp())
     except (AuditError, OSError) as error:
         raise RequestError("log_unavailable", str(error), retry_after=5.0) from None
-    left = remains(done, scope, Folder(live.log.folder.path.parent), live.log_name)
+    left = remains(done, scope, Folder(live.log.folder.path.parent), {live.log_name, *logs})
     return ErasedTold(keys=done.keys, openings=done.openings, remains=list(left))
 
 

@@ -163,4 +163,5 @@ def _listed(what: str, name: str, known: Container[str]) -> bool:
     """Whether it is one of the known ones; there is no `no`."""
     if name in known:
         return True
-    raise NotQuarantined(f"there is no {what} `{name}` here; `domicile status` lists endpoints")
+    where = "`domicile status` lists endpoints" if what == "endpoint" else "see the keys file"
+    raise NotQuarantined(f"there is no {what} `{name}` here; {where}")

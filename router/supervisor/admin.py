@@ -120,7 +120,8 @@ def _changes(app: FastAPI, crew: Crew, reloader: Reloader, token: str) -> None:
         """Erase what opens the log of every worker."""
         by = operator(authorization, crew, token)
         _complete(crew)
-        done = _confirmed(await crew.every(Erase(asked, by), ErasedTold))
+        logs = tuple(slot.log for slot in crew.slots)
+        done = _confirmed(await crew.every(Erase(asked, by, logs), ErasedTold))
         return ErasedTold(
             keys=sum(one.keys for one in done),
             openings=sum(one.openings for one in done),

@@ -120,10 +120,11 @@ class Accept:
 
 @dataclass(frozen=True, slots=True)
 class Erase:
-    """Erase what opens the worker's log → `ErasedTold`."""
+    """Erase what opens the worker's log → `ErasedTold`; `logs` are all in which it is done now."""
 
     asked: EraseAsked
     by: str
+    logs: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

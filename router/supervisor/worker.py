@@ -97,7 +97,7 @@ class Worker:
                 await accepted(self._watches, message.asked, message.by)
                 return True
             case Erase():
-                return await erased(self._live, message.asked, message.by)
+                return await erased(self._live, message.asked, message.by, message.logs)
             case RecordAsked() | PageAsked():
                 return await self._read(message)
             case AuditsAsked():

@@ -114,3 +114,10 @@ def test_reading() -> None:
     assert [p.id for p in ATLAS.partitions] == [
         "aws", "aws/aws-eusc", "aws/aws-us-gov", "mistral", "openai"]  # fmt: skip
     assert ATLAS.subdivisions == {"US-VA", "US-OR"}
+
+
+def test_a_region_without_its_provider_is_told_with_it() -> None:
+    with pytest.raises(PlaceError, match=r"did you mean `aws:us-east-1`\?$"):
+        ATLAS.region("us-east-1")
+    with pytest.raises(PlaceError, match=r"see `domicile regions list`$"):
+        ATLAS.region("us-west-9")

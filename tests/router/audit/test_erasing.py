@@ -48,10 +48,10 @@ async def test_what_remains_is_said(box: LogBox) -> None:
     other.openings.key("clinic", START).content("r1", b"text")
     await other.close()
     folder = Folder(box.folder)
-    by_request = " ".join(remains(Erased(0, 1, 3), Scope(request="r1"), folder, "eu-1"))
+    by_request = " ".join(remains(Erased(0, 1, 3), Scope(request="r1"), folder, {"eu-1"}))
     assert "key of the tenant's period" in by_request
     assert "other logs in this folder: us-1" in by_request
-    by_time = " ".join(remains(Erased(1, 1, 3), Scope(before=START), folder, "us-1"))
+    by_time = " ".join(remains(Erased(1, 1, 3), Scope(before=START), folder, {"us-1"}))
     assert "3 keys of periods that had not ended" in by_time
     assert "other logs" not in by_time
     assert "backups" in by_time

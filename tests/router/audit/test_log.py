@@ -200,8 +200,7 @@ async def test_a_folder_that_takes_nothing_refuses_to_open(
 
 
 async def test_a_snapshot_that_can_not_be_stored_is_told_with_its_file(box: LogBox) -> None:
-    disk = FaultyDisk()
-    log = await box.open(disk=disk)
+    log = await box.open(disk=(disk := FaultyDisk()))
     disk.fault = fails("replace", errno.ENOSPC)
     digest = sha256(b"{}").hexdigest()
     with pytest.raises(LogUnavailable) as caught:

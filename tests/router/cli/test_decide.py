@@ -128,7 +128,11 @@ def test_a_key_says_whose_request_it_is(decide: Domicile, box: Box) -> None:
     other = decide("--key", "clinic-1", "--tenant", "shop", *words)
     assert other.code == 1
     assert "key `clinic-1` is of `clinic`, not of `shop`" in other.err
-    assert decide("--key", "none", *words).code == 1
+    gone = decide("--key", "clinik-1", *words)
+    assert (gone.code, "no key `clinik-1` is in the keys file; did you mean" in gone.err) == (
+        2,
+        True,
+    )
 
 
 def test_nothing_is_written(decide: Domicile, box: Box) -> None:

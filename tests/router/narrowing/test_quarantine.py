@@ -112,7 +112,7 @@ async def test_a_broken_state_file_stops_the_start_and_frees_the_log(tmp_path: P
         ("endpoint", "fra-larg", "there is no endpoint"),
         ("place", "EUU", "EUU"),
         ("operator", "aws:eu-west-1", "operators are bounded by countries"),
-        ("key", "nobody", "there is no key"),
+        ("key", "nobody", "there is no key `nobody` here; see the keys file"),
         ("tenant", "clinic", "can't be quarantined"),
     ],
 )

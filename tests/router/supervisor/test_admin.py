@@ -209,6 +209,9 @@ async def test_an_erasure_is_done_by_all_and_told_once(tmp_path: Path) -> None:
         assert (await client.post("/erase", json={"tenant": "clinic"})).status_code == 401
         done = await client.post("/erase", json={"tenant": "clinic"}, headers=HEADERS)
         assert done.json() == {"keys": 2, "openings": 4, "remains": ["the entries"]}
+        (asked_of,) = [one for one in world.said[0].heard if isinstance(one, Erase)]
+        assert asked_of.logs == tuple(slot.log for slot in world.crew.slots)
+        assert len(asked_of.logs) > 1, "none of them is what remains"
 
 
 async def test_an_ended_workers_counts_stay(tmp_path: Path) -> None:

@@ -130,9 +130,16 @@ async def test_what_opens_a_workers_log_is_erased_there(tmp_path: Path) -> None:
         done = await one.answer(Erase(EraseAsked(tenant="clinic"), "boss"))
         assert isinstance(done, ErasedTold)
         assert (done.keys, done.openings) == (1, 0)
-        assert [e.body["by"] for e in world.entries("administration") if "keys" in e.body] == [
-            "boss"
-        ]
+        others = world.router.live.log.folder.path.parent / "r1.w9" / "openings"
+        others.mkdir(parents=True)
+        (others.parent / "checkpoints.jsonl").touch()
+        (others / "openings.jsonl").touch()
+        for logs, left in (((), True), (("r1.w9",), False)):
+            done = await one.answer(Erase(EraseAsked(tenant="clinic"), "boss", logs))
+            assert isinstance(done, ErasedTold)
+            assert any("other logs" in one for one in done.remains) is left
+        told = [e.body["by"] for e in world.entries("administration") if "keys" in e.body]
+        assert told == ["boss"] * 3
 
 
 async def test_a_siblings_caller_reads_its_own_record_and_no_others(tmp_path: Path) -> None:
