@@ -12,9 +12,10 @@ import csv
 import gzip
 import json
 import zlib
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import isfinite
+from math import isfinite, nan
 from pathlib import Path
 from typing import Final
 from zlib import crc32
@@ -158,6 +159,7 @@ def _stored(path: Path) -> Iterator[tuple[int, Mapping[str, object]]]:
         with path.open(encoding="utf-8-sig", newline="") as lines:
             # Strict: a quote that isn't closed would take all later rows into one prompt, unseen.
             reader = csv.DictReader(lines, strict=True)
+            _once(path, reader.fieldnames or ())
             for row in reader:
                 if None in row:
                     # A comma in a prompt without quotes would cut the prompt there, unseen.
@@ -181,6 +183,13 @@ def _table(path: Path) -> list[Mapping[str, object]]:
     except ArrowException as error:
         raise ValueError(str(error)) from error
     return rows
+
+
+def _once(path: Path, columns: Iterable[str]) -> None:
+    """Raises RowError for a name that stands twice: which of the two counts, nobody would see."""
+    twice = [name for name, count in Counter(columns).items() if count > 1]
+    if twice:
+        raise RowError(f"`{path}`: column `{twice[0]}` stands there twice; keep one")
 
 
 def _json_lines(path: Path, lines: Iterable[bytes]) -> Iterator[tuple[int, Mapping[str, object]]]:
@@ -213,7 +222,7 @@ def _example(row: Mapping[str, object], stem: str) -> Example:
         _quality(row["y_weak"]), _quality(row["y_strong"]),
         str(row.get("source") or stem), str(row.get("category") or ""),
         str(row.get("split") or ""), str(row.get("group") or key), view, features,
-        None if at in (None, "") else _finite(str(at)),
+        None if at in (None, "") else _seconds(at),
     )  # fmt: skip
 
 
@@ -221,6 +230,13 @@ def _model(value: object) -> str:
     if not isinstance(value, str) or value in ("", ANY):
         raise ValueError(f"`{value}` is no name of a model")
     return value
+
+
+def _seconds(at: object) -> float:
+    try:
+        return _finite(at)
+    except ValueError:
+        raise ValueError(f"`at` is `{at}`; seconds since the epoch are needed") from None
 
 
 def _finite(value: object) -> float:
@@ -257,7 +273,10 @@ def _quality(value: object) -> float:
     if value is None or value == "":
         raise ValueError("an outcome is missing")
     told = str(value).lower()
-    quality = float({"true": "1", "false": "0"}.get(told, told))
+    try:
+        quality = float({"true": "1", "false": "0"}.get(told, told))
+    except ValueError:
+        quality = nan
     if not 0.0 <= quality <= 1.0:
         raise ValueError(f"quality `{value}` is not between 0 and 1")
     return quality

@@ -117,7 +117,9 @@ def test_a_bad_row_is_named_by_its_line_behind_blank_ones(tmp_path: Path) -> Non
         ({"strong": ""}, "`` is no name of a model"),
         ({"weak": "*"}, "is no name of a model"),
         ({"weak": ["w"]}, "is no name of a model"),
-        ({"at": "nan"}, "not a finite number"),
+        ({"y_weak": "yes"}, "quality `yes` is not between 0 and 1"),
+        ({"at": "nan"}, "`at` is `nan`; seconds"),
+        ({"at": "2026-01-01 00:00:00"}, "`at` is `2026-01-01 00:00:00`; seconds since the epoch"),
         ({"features": {"count": float("inf")}}, "infinity"),
         ({"features": {"structure": [float("nan")] * 11}}, "`nan` is not a finite number"),
         ({"features": {"wide": float("inf")}}, "`inf` is not a finite number"),
@@ -152,6 +154,23 @@ def test_a_quote_that_is_not_closed_takes_no_rows_with_it(tmp_path: Path) -> Non
     (tmp_path / "a.csv").write_text(text)
     with pytest.raises(RowError, match="unexpected end of data; is it whole"):
         read([tmp_path / "a.csv"])
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_a_column_that_stands_twice_is_refused(tmp_path: Path, kind: str) -> None:
+    """The last one counted, unseen: outcomes of another experiment, say."""
+    path = tmp_path / f"a.{kind}"
+    if kind == "csv":
+        path.write_text("prompt,weak,strong,y_weak,y_weak,y_strong\nWhat is it?,w,s,0,1,1\n")
+    else:
+        names = ["prompt", "weak", "strong", "y_weak", "y_weak", "y_strong"]
+        arrow = pytest.importorskip("pyarrow")
+        columns = [[one] for one in ("What is it?", "w", "s", 0, 1, 1)]
+        table = arrow.table([arrow.array(one) for one in columns], names=names)
+        pytest.importorskip("pyarrow.parquet").write_table(table, path)
+    told = "column `y_weak` stands there twice" if kind == "csv" else r"Multiple.*\(y_weak\)"
+    with pytest.raises(RowError, match=told):
+        read([path])
 
 
 def test_rows_without_a_split_part_the_same_way_in_every_file(examples: list[Example]) -> None:
