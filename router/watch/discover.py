@@ -131,8 +131,12 @@ class Discoverer:
         try:
             async with asyncio.timeout(patience):
                 looked = await self.found(what)
-        except (NotFound, TimeoutError) as error:
-            told = str(error) or f"`{what}` was not found in {patience:g} s"
+        except Exception as error:  # noqa: BLE001 - told; no other fleet, and no reload, fails by it
+            told = f"`{what}` can't be looked up: {type(error).__name__}"
+            if isinstance(error, NotFound):
+                told = str(error)
+            elif isinstance(error, TimeoutError):
+                told = f"`{what}` was not found in {patience:g} s"
             self._live.notes.update({_note(endpoint): told for endpoint in by})
             return None
         said = [_told(what, looked, endpoint) for endpoint in by]

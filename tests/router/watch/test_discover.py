@@ -272,6 +272,29 @@ async def test_what_several_endpoints_name_is_looked_up_once(
         assert [live.notes[f"discover:{name}"] for name in ("fra", "par")] == [told, told]
 
 
+class Odd(Names):
+    """A resolver that fails as nobody expects."""
+
+    async def __call__(self, host: str, port: int) -> Sequence[str]:
+        raise RuntimeError("a secret")
+
+
+async def test_an_error_that_nobody_expects_keeps_no_other_fleet_and_no_reload(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(start, "Addresses", Odd)
+    (tmp_path / "iad.txt").write_text("http://10.9.0.1:80\n")
+    text = shared().baseline.replace('url: "http://iad1"', "replicas: {file: iad.txt}")
+    async with built(tmp_path, lambda host, number: answer()) as world:
+        assert world.router.watches is not None
+        live = world.router.live
+        await world.router.watches.swap.reload(Files(baseline=text).load(tmp_path))
+        assert list(live.snapshot.targets["iad"]) == ["iad/10.9.0.1:80"]
+        told = "`dns:fra.internal:8000` can't be looked up: RuntimeError"
+        assert live.notes["discover:fra"] == live.notes["discover:par"] == told
+
+
 async def test_each_endpoint_is_told_of_what_it_may_not_use_of_a_shared_source(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
