@@ -328,7 +328,8 @@ class Dispatcher:
             held.paid, paid.sent = paid, True
         self.health.start(replica, began)
         try:
-            with Patience(self.silence, replica, ask.stream, began):
+            prompt = run.plan.classified.prompt_tokens
+            with Patience(self.silence, replica, ask.stream, began, prompt):
                 opened, call_id = await answered(run, candidacy, replica, ask, self)
         except AttemptFailed as error:
             held.close(ran=error.fate is Fate.UNKNOWN)

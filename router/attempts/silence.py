@@ -75,11 +75,29 @@ class Silence:
         """What is usual for the quicker kind of answer."""
         return min(self.usual(key, True), self.usual(key, False))
 
-    def suspects(self, grace: float) -> Iterator[str]:
-        """Replicas with an attempt older than usual by `grace` seconds, and no content since."""
+    def computes(self, key: str, pace: float) -> bool:
+        """Whether a prompt under way may be what keeps a replica silent, at `pace` seconds a token:
+        until then a step of the engine, and all that waits for the next one, says nothing.
+
+        It counts from the last content, or the oldest wait: what comes later puts nothing off.
+        """
+        waiting = self._waiting.get(key)
+        if not waiting:
+            return False
+        since = max(self.heard(key), min([one.began for one in waiting]))
+        longest = max([one.prompt for one in waiting])
+        return self._loop_time() - since <= longest * pace
+
+    def suspects(
+        self, grace: float, pace: Callable[[str], float] = lambda key: 0.0
+    ) -> Iterator[str]:
+        """Replicas with an attempt older than usual by `grace` seconds, and no content since, that
+        no prompt explains; `pace`: see `computes`."""
         now = self._loop_time()
         for key, waiting in self._waiting.items():
             heard = self.heard(key)
+            if self.computes(key, pace(key)):
+                continue
             if any(now - max(w.began, heard) > self.usual(key, w.stream) + grace for w in waiting):
                 yield key
 
@@ -101,12 +119,13 @@ class Silence:
 class Patience:
     """One attempt's wait for first content; raises AnswerTimeout when it is ended.
 
-    It works on the entering task, as `asyncio.timeout` does, but has no time of its own.
+    It works on the entering task, as `asyncio.timeout` does, but has no time of its own. `prompt`
+    has so many tokens.
     """
 
-    __slots__ = ("_at", "_before", "_ended", "_task", "began", "key", "stream")
+    __slots__ = ("_at", "_before", "_ended", "_task", "began", "key", "prompt", "stream")
 
-    def __init__(self, at: Silence, key: str, stream: bool, began: float) -> None:
+    def __init__(self, at: Silence, key: str, stream: bool, began: float, prompt: int = 0) -> None:
         self._at = at
         self._ended = False
         self._task: asyncio.Task[object] | None = None
@@ -114,6 +133,7 @@ class Patience:
         self.key = key
         self.stream = stream
         self.began = began
+        self.prompt = prompt
 
     def __enter__(self) -> None:
         task = self._task = asyncio.current_task()

@@ -33,7 +33,7 @@ from typing import Final
 
 import orjson
 
-from regions.fleet import Reading
+from regions.fleet import Reading, endpoint_of
 from regions.footprints.base import PLAIN_CALL, footprint
 from regions.health import Sign, Standing
 from regions.model import Endpoint
@@ -70,6 +70,10 @@ PAID_QUIET: Final = 60.0
 GRACE: Final = 0.35
 """Seconds above the usual before silence is suspected, and again for the canary's answer:
 together less than twice the usual plus one second."""
+PACE: Final = 0.001
+"""Seconds for a token of a prompt: so slow may any engine be, up to twenty times as slow where that
+was seen. Of 20,000 the first sign may come after 20 s: during a step of the engine nothing is
+told, and a canary waits for the next."""
 LARGEST: Final = 1 << 20
 IN_TURN: Final = 32
 """Of the replicas that are gone, so many are asked a period; and so many canaries are under way
@@ -221,7 +225,7 @@ class Prober:
 
     async def listen(self) -> None:
         """Send a canary wherever there is reason to; they run on while this returns."""
-        suspects = set(self._silence.suspects(GRACE))
+        suspects = set(self._silence.suspects(GRACE, self._pace))
         due = sorted(self._due(suspects), key=lambda r: self._asked.get(r.key, -inf))
         for replica in due:
             # Clients wait for what a suspect says; for the others nobody does.
@@ -292,14 +296,21 @@ class Prober:
         if verdict in BAD - {Verdict.AUTH}:
             self._silence.end(key)
 
+    def _pace(self, key: str) -> float:
+        """Seconds that an engine may take for a token of a prompt, and not stand still."""
+        learned = self.live.balance.paces.line(endpoint_of(key)).pace
+        return max(PACE, min(2 * learned, 20 * PACE))
+
     def _silent(self, replica: Replica, told: Reading | None) -> Verdict:
-        """What an engine's silence says of it.
+        """What an engine's silence says of it; nothing while it may compute a long prompt.
 
         One that tells no counters may compute what it was asked before, as servers of one slot do,
         one request after the other: while it has any of ours, nobody can tell that from standing
         still, and what it computes is not to be lost.
         """
         key = replica.key
+        if self._silence.computes(key, self._pace(key)):
+            return Verdict.UNKNOWN
         tells = told is not None and told.progress is not None
         if tells or self.live.readings.moved(key) > -inf or not replica.endpoint.self_operated:
             return Verdict.DOWN

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import httpx
@@ -31,23 +33,31 @@ ONE_SLOT = Plan(
 )
 
 
-async def ask(client: httpx.AsyncClient, tokens: int, *, stream: bool) -> httpx.Response:
-    shown = [{"role": "user", "content": "hi"}]
-    body = {"model": "assistant", "messages": shown, "max_tokens": tokens, "stream": stream}
+async def ask(
+    client: httpx.AsyncClient, tokens: int, *, stream: bool, shown: str = "hi"
+) -> httpx.Response:
+    messages = [{"role": "user", "content": shown}]
+    body = {"model": "assistant", "messages": messages, "max_tokens": tokens, "stream": stream}
     return await client.post("/v1/chat/completions", json=body)
+
+
+@asynccontextmanager
+async def asking(found: House) -> AsyncIterator[httpx.AsyncClient]:
+    """A client, once it is known what is usual: short answers."""
+    key = {"authorization": f"Bearer {KEYS['eu']}"}
+    async with httpx.AsyncClient(
+        base_url=found.url, timeout=60, trust_env=False, headers=key
+    ) as client:
+        for turn in range(12):
+            await ask(client, 1, stream=turn % 2 == 0)
+        yield client
 
 
 @pytest_asyncio.fixture
 async def running(tmp_path: Path) -> AsyncIterator[tuple[House, httpx.AsyncClient]]:
-    """One slot, and what is usual there is known: short answers."""
-    async with house(tmp_path, ONE_SLOT) as found:
-        key = {"authorization": f"Bearer {KEYS['eu']}"}
-        async with httpx.AsyncClient(
-            base_url=found.url, timeout=60, trust_env=False, headers=key
-        ) as client:
-            for turn in range(12):
-                await ask(client, 1, stream=turn % 2 == 0)
-            yield found, client
+    """One slot."""
+    async with house(tmp_path, ONE_SLOT) as found, asking(found) as client:
+        yield found, client
 
 
 async def test_a_long_answer_is_waited_for(running: tuple[House, httpx.AsyncClient]) -> None:
@@ -83,6 +93,26 @@ async def test_one_that_has_nothing_to_do_and_says_nothing_is_marked(
     await until(lambda: "fra1" in live.health.marked(live.loop_time()), 10)
     found.fleet["fra1"].thaw()
     await until(lambda: live.health.standing("fra1", live.loop_time()) is Standing.GOOD, 10)
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("metrics", [False, True])
+async def test_a_long_prompt_is_computed_to_its_end(
+    tmp_path: Path, stream: bool, metrics: bool
+) -> None:
+    """In steps of two seconds, between which nothing moves, by an engine whose answers to short
+    ones are known: where all were of this kind, none was ever answered. See rllm-org/rllm#926,
+    ikawrakow/ik_llama.cpp#1210."""
+    engine = EngineSpec(prefill_rate=4000.0, batch_tokens=8192, kv_blocks=8192)
+    plan = replace(ONE_SLOT, engine=engine, metrics=metrics)
+    async with house(tmp_path, plan) as found, asking(found) as client:
+        live = found.router.live
+        long = asyncio.create_task(ask(client, 2, stream=stream, shown="word " * 20_000))
+        await until(lambda: live.inflight.requests("fra1"))
+        behind = await ask(client, 2, stream=stream)
+        for done in (behind, await long):
+            assert (done.status_code, done.headers["x-domicile-attempts"]) == (200, "1")
+        assert live.health.marked(live.loop_time()) == ()
 
 
 LLAMA = """\

@@ -62,6 +62,29 @@ async def test_who_waits_longer_than_usual_is_suspected_until_content_comes() ->
     assert list(silence.suspects(0.0)) == []
 
 
+async def test_a_long_prompt_explains_silence_for_so_long_and_no_longer() -> None:
+    """Not even where another as long has just come: an engine that stands still would else be
+    suspected of nothing as long as clients go on asking."""
+    clock = Clock()
+    silence = Silence(clock)
+    for _ in range(ENOUGH):
+        await heard(silence, clock, 0.0)
+
+    def pace(_: str) -> float:
+        return 0.001
+
+    with Patience(silence, "a", True, clock(), 20_000):
+        clock.now += 19
+        assert list(silence.suspects(0.2)) == ["a"]
+        assert list(silence.suspects(0.2, pace)) == []
+        with Patience(silence, "a", True, clock(), 20_000), Patience(silence, "a", False, clock()):
+            assert silence.computes("a", pace("a"))
+            clock.now += 2
+            assert not silence.computes("a", pace("a"))
+            assert list(silence.suspects(0.2, pace)) == ["a"]
+    assert not silence.computes("a", pace("a"))
+
+
 async def test_ending_the_wait_is_a_timeout_of_unknown_fate() -> None:
     clock = asyncio.get_running_loop().time
     silence = Silence(clock)
