@@ -6,7 +6,8 @@ audit entries have none, so their calls are paired by time, model and region. `l
 that stays not observable.
 
 An event that is in two files counts once: Google tells entries apart by time and insert id, Azure's
-have no id of their own, so equal ones are one.
+have no id of their own, so equal ones are one. Of an operation with two entries, the first and the
+last, Google gives both one operation id.
 """
 
 from __future__ import annotations
@@ -93,10 +94,10 @@ def _gcp(record: Object, where: Where) -> Call | None:
     name = _GCP_NAME.search(text(payload.get("resourceName")))
     location = name["location"] if name else text(at(record, "resource", "labels", "location"))
     code = at(payload, "status", "code")
-    named, content = text(record.get("insertId")), digest(record)
+    event, content = _gcp_event(record)
     return Call(
         Source.GCP,
-        f"{text(record.get('timestamp'))} {named}" if named else content,
+        event,
         "",
         "",
         "",
@@ -109,3 +110,15 @@ def _gcp(record: Object, where: Where) -> Call | None:
         where,
         content=content,
     )
+
+
+def _gcp_event(record: Object) -> tuple[str, str]:
+    """What tells an entry apart, and its content. The first and the last entry of one operation, as
+    of a stream, are one call."""
+    operation = mapping(record.get("operation"))
+    whole = bool(operation.get("first")) == bool(operation.get("last"))
+    if (id_ := text(operation.get("id"))) and not whole:
+        one = f"operation {text(operation.get('producer'))} {id_}"
+        return one, one
+    named, content = text(record.get("insertId")), digest(record)
+    return (f"{text(record.get('timestamp'))} {named}" if named else content), content

@@ -89,3 +89,23 @@ def test_an_event_in_two_files_counts_once_and_a_copied_id_hides_none(tmp_path: 
         counts = store.rows("select source, count(*) from calls group by source order by source")
     assert counts == [("azure", 2), ("gcp", 3)]
     assert conflicts == [False, False, True, False]
+
+
+def test_the_two_entries_of_an_operation_are_one_call(tmp_path: Path) -> None:
+    """`LogEntryOperation`: entries with one id are one operation's; a lone one is both ends."""
+    ends = {"first": {"first": True}, "last": {"last": True}, "lone": {"first": True, "last": True}}
+
+    def entry(id_: str, which: str, second: int) -> dict[str, object]:
+        operation = {"id": id_, "producer": "aiplatform.googleapis.com", **ends[which]}
+        named = {"insertId": f"{id_}-{which}-{second}", "timestamp": f"2026-07-01T10:15:{second}Z"}
+        return {**GCP, **named, "operation": operation}
+
+    rows = [
+        entry("a", "first", 10), entry("b", "first", 11), entry("a", "last", 12),
+        entry("b", "last", 13), entry("c", "lone", 14), entry("c", "lone", 15), GCP,
+    ]  # fmt: skip
+    with closing(Store()) as store:
+        for one in gcp_calls(put(tmp_path, *rows)):
+            assert isinstance(one, Call)
+            assert store.add_call(one) is None
+        assert store.rows("select count(*) from calls") == [(5,)]
