@@ -141,6 +141,12 @@ class KeyRing:
                 found.setdefault(key.holder.tenant, []).append(key.digest)
         return {tenant: sorted(digests) for tenant, digests in found.items()}
 
+    def prints(self) -> Mapping[str, frozenset[str]]:
+        """Each key's id, and by what it is known under another one: a part of its digest's digest,
+        so that it may be shown."""
+        found = {one.holder.key: one.digest for one in self._keys.values()}
+        return {id_: frozenset({hashlib.sha256(d).hexdigest()[:16]}) for id_, d in found.items()}
+
     def held(self, id_: str, now: float, tenant: str | None = None) -> Principal | Home:
         """Who holds the key with this id: for what no client sends again.
 

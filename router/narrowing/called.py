@@ -1,8 +1,8 @@
-"""What an endpoint is whatever it is named: what is called where, and as whom.
+"""What an endpoint or a key is whatever it is named: what is called where and as whom; its digest.
 
-What was narrowed under one name stays narrowed under another one. Only what a rename leaves alone
-counts: the model, the place it is asked at and the credential; not the context, prices or features.
-A server that is asked at another address is another one, for nobody can tell.
+What was narrowed under one name stays narrowed under another one. Of an endpoint only
+what a rename leaves alone counts: the model, the place it is asked at and the credential; not the
+context, prices or features. What is asked at another address is another one, for nobody can tell.
 """
 
 from __future__ import annotations
@@ -20,18 +20,16 @@ def called(endpoint: Endpoint) -> frozenset[str]:
     return frozenset(f"{what} {one}".rstrip() for one in at or [""])
 
 
-def alone(name: str, endpoints: Mapping[str, Endpoint]) -> tuple[str, ...]:
-    """What only the endpoint of this name calls; nothing if there is none.
+def alone(name: str, known: Mapping[str, frozenset[str]]) -> tuple[str, ...]:
+    """What only the one of this name is, of those known; nothing if there is none.
 
-    Others that call the same beside it were not meant: they have names of their own.
+    Others that are the same beside it were not meant: they have names of their own.
     """
-    if name not in endpoints:
-        return ()
-    others = (called(one) for other, one in endpoints.items() if other != name)
-    return tuple(sorted(called(endpoints[name]).difference(*others)))
+    others = (what for other, what in known.items() if other != name)
+    return tuple(sorted(known.get(name, frozenset()).difference(*others)))
 
 
-def bearing(was: Iterable[str], endpoints: Mapping[str, Endpoint]) -> Iterator[str]:
-    """The names of the endpoints that call any of this now."""
-    known = frozenset(was)
-    return (name for name, one in endpoints.items() if known & called(one))
+def bearing(was: Iterable[str], known: Mapping[str, frozenset[str]]) -> Iterator[str]:
+    """The names of those that are any of this now."""
+    sought = frozenset(was)
+    return (name for name, what in known.items() if sought & what)

@@ -4,7 +4,8 @@ To narrow: 1. the veto board, so that the next attempt sees it; 2. the state fil
 restart does; 3. the log. A failure of 2 or 3 is told, and the veto stands. To lift, the other way
 round: nothing widens before its entry and file are durable.
 
-An endpoint is known by its name and by what it calls: under another name it is out as well.
+An endpoint is known by its name and by what it calls, a key by its id and its digest: under another
+name they are out as well.
 
 A router processes every call in its own region, so quarantining a place that holds it stops it from
 sending anything; to take only a fleet there out, name its endpoints.
@@ -19,7 +20,7 @@ from regions.boundaries import operator_term, term
 from regions.places import PlaceError
 from router.audit.entry import Entry, Json
 from router.live import Live
-from router.narrowing.called import alone, bearing
+from router.narrowing.called import alone, bearing, called
 from router.narrowing.veto_file import MAX_REASON, WHATS, Imposed, VetoFile, What
 from router.narrowing.vetoes import Vetoes
 
@@ -95,16 +96,22 @@ class Quarantine:
         self._file.save(self._file.state.model_copy(update={"imposed": imposed}))
 
     def _names(self, one: Imposed) -> set[str]:
-        """What it is called: an endpoint may have got another name since."""
-        return {one.name, *bearing(one.called, self._live.snapshot.policy.endpoints)}
+        """What it is called: an endpoint or a key may have got another name since."""
+        return {one.name, *bearing(one.called, self._those(one.what))}
+
+    def _those(self, what: What) -> Mapping[str, frozenset[str]]:
+        """Those that are known by more than their names, and what they are."""
+        snapshot = self._live.snapshot
+        if what == "endpoint":
+            return {name: called(one) for name, one in snapshot.policy.endpoints.items()}
+        return snapshot.keys.prints() if what == "key" else {}
 
     def _bound(self, one: Imposed) -> Imposed:
-        """The same, an endpoint known by what it calls as well. What is imposed beside a router
-        that doesn't run has its name alone."""
-        if one.what != "endpoint" or one.called:
+        """The same, known by what it is as well. What is imposed beside a router that doesn't run
+        has its name alone."""
+        if one.called:
             return one
-        was = alone(one.name, self._live.snapshot.policy.endpoints)
-        return one.model_copy(update={"called": was})
+        return one.model_copy(update={"called": alone(one.name, self._those(one.what))})
 
     def _known(self, what: str, name: str) -> What:
         """A name that nothing bears would look as if it worked."""

@@ -31,7 +31,7 @@ class VetoFileBroken(AuditError):
 class Imposed(Strict):
     """One thing quarantined: by whom (a key's id, or `local`), and when, in epoch seconds.
 
-    `called`: what an endpoint is whatever its name, see `router.narrowing.called`.
+    `called`: what an endpoint or a key is whatever its name, see `router.narrowing.called`.
     """
 
     what: What

@@ -35,14 +35,13 @@ def test_what_is_called_elsewhere_or_as_somebody_else_is_another(other: Endpoint
 
 
 def test_one_server_of_a_fleet_is_enough() -> None:
-    was = alone("fra", {"fra": FLEET})
+    was = alone("fra", {"fra": called(FLEET)})
     half = replace(FLEET, name="x", urls=("http://b:1/v1/", "http://c:1/v1"))
-    assert list(bearing(was, {"x": half, "eu": CLOUD})) == ["x"]
+    assert list(bearing(was, {"x": called(half), "eu": called(CLOUD)})) == ["x"]
 
 
 def test_what_others_call_too_is_not_its_own() -> None:
     half = replace(FLEET, name="x", urls=("http://b:1/v1",))
-    own = alone("fra", {"fra": FLEET, "x": half})
-    assert list(bearing(own, {"fra": FLEET, "x": half})) == ["fra"]
-    assert alone("x", {"fra": FLEET, "x": half}) == ()
-    assert alone("gone", {"fra": FLEET}) == ()
+    both = {"fra": called(FLEET), "x": called(half)}
+    assert list(bearing(alone("fra", both), both)) == ["fra"]
+    assert alone("x", both) == alone("gone", both) == ()

@@ -260,3 +260,19 @@ async def test_what_could_not_be_written_outlasts_a_reload(tmp_path: Path) -> No
         world.change("rules/example.yaml", "red zone", "red area")
         await world.watches.swap.reload(world.box.snapshot())
         assert "par-large" in board.current.endpoints
+
+
+async def test_another_id_makes_a_leaked_key_no_better(tmp_path: Path) -> None:
+    box = sound(tmp_path)
+    async with watched(box) as world:
+        await world.watches.quarantine.impose("key", "clinic-1", "leaked", "boss")
+        world.change("keys.yaml", "clinic-1", "clinic-1b")
+        await world.watches.swap.reload(box.snapshot())
+        assert (await world.ask()).status == 503
+        assert world.transport.sent == []
+    async with watched(box) as world:
+        keys = world.router.live.vetoes.current.keys
+        assert keys["clinic-1b"] == "quarantine: leaked (as `clinic-1`)"
+        assert "boss" not in keys
+        await world.watches.quarantine.lift("key", "clinic-1b", "a mistake", "boss")
+        assert (await world.ask()).status == 200
