@@ -236,6 +236,10 @@ class Live:
         renew("domicile_inflight_tokens", tokens)
         loads = [((name,), self._load(name, keys, waiting)) for name, keys in found]
         renew("domicile_saturation", loads)
+        newest = {model: audit for (model, _), audit in self.audits.items()}
+        graded = [(name, newest.get(name)) for name in self.snapshot.difficulty]
+        alarms = [((name,), len(tuple(one.alarms())) if one else 0) for name, one in graded]
+        renew("domicile_quality_alarms", alarms)
 
     def _load(self, endpoint: str, keys: Iterable[str], waiting: Mapping[str, float]) -> float:
         """The saturation of an endpoint. What waits is load too: nothing is sent beyond what is

@@ -121,6 +121,9 @@ ALL: Final = (
         ("model", "change"),
     ),
     Described(
+        "domicile_quality_alarms", "gauge", "Groups answered by the large tier now.", ("model",)
+    ),
+    Described(
         "domicile_shadow_total",
         "counter",
         "Requests asked of both tiers, by what came of it.",

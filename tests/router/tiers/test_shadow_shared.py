@@ -15,6 +15,7 @@ from router.tiers import grading
 from router.tiers.outcome_store import Alarm, OutcomeStore, of_router
 from tests.cases.built import built, entries
 from tests.cases.graded import EASY, files
+from tests.router.scripted import Scripted
 from tests.router.tiers.test_shadow import CONSENT, GRADING, ask, eager, same, worse
 
 
@@ -43,6 +44,12 @@ COUNTED = "domicile_quality_changes_total"
 BAD = Shadow("eu", "question", "latin", "small", 0.0, 1.0)
 
 
+def under_alarm(world: Scripted) -> float:
+    """How many groups of the model are, as a scrape would show it."""
+    world.router.live.refresh_gauges()
+    return world.router.live.metrics.value("domicile_quality_alarms", ("two",))
+
+
 async def test_what_one_worker_judges_all_count(tmp_path: Path) -> None:
     """An alarm of one worker of two left half of the traffic with the small model."""
     graded = files(grading=GRADING, tenants=CONSENT)
@@ -60,9 +67,11 @@ async def test_what_one_worker_judges_all_count(tmp_path: Path) -> None:
         world.router.lane.restore(store)
         world.router.lane.draw = lambda: 1.0
         assert await ask(world) == "small"
+        assert under_alarm(world) == 0
         for told in sibling.told:
             await world.router.lane.heard(*told)
         assert await ask(world) == "large"
+        assert under_alarm(world) > 0, "whoever counted it, each tells that it is in force"
         changes = world.router.live.metrics.value(COUNTED, ("two", "alarm"))
         assert changes == 0, "merged metrics told of one alarm as of many: who judged it counts it"
         assert not store.path.exists(), "it is kept by who judged it"
@@ -106,6 +115,7 @@ async def test_an_alarm_outlives_what_it_came_from_and_another_number_of_workers
         others, gone = of_router(folder, "eu-1", ("eu-1.w1", "eu-1.w2"))
         world.router.lane.restore(own, others, gone)
         assert await ask(world) == "large"
+        assert under_alarm(world) == 1, "a counter begins at 0 after a restart"
         assert not before.alarms.exists()
         assert own.read_alarms() == (("two", 0.05, "tenant=eu", 5.0),)
         assert any("two tenant=eu" in one for one in world.router.live.degraded())
