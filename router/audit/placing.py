@@ -37,7 +37,7 @@ class Placing:
         end = max((head.size for head in reproduced), default=0)
         self._proved = stored[: end * HASH_BYTES]
         self._fits = [head.size for head in (*good, *reproduced)]
-        self._open = [head for head in bad if head not in reproduced]
+        self._open = [head for head in bad if roots.get(head.size) != head.root]
         self._differences = differences(found, stored, end) if end else []
         self._ranged = range(0)
         self._stands: dict[str, int] = {}

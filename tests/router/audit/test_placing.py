@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,8 +11,13 @@ from random import Random
 
 import pytest
 
+from router.audit.heads import Head
 from router.audit.layout import Folder, Segment
+from router.audit.locate import roots_at
 from router.audit.note import parse_checkpoint
+from router.audit.placing import Placing
+from router.audit.reading import Place
+from router.audit.scan import Part, Scan
 from router.audit.tree import leaf_hash
 from router.audit.verdict import Anchor, Finding
 from router.audit.verify import verify
@@ -189,3 +195,21 @@ async def test_an_older_copy_of_the_folder_is_told_once(tmp_path: Path) -> None:
     for anchors in (held, held[-1:], published(box.folder)[-1:]):
         (one,) = verify(old, against=anchors, public_keys=[box.key]).all_findings
         assert (one.fault, one.place.index) == ("truncated", size)
+
+
+def test_the_time_grows_with_the_heads_not_with_their_square(tmp_path: Path) -> None:
+    """A client's file of receipts holds a head for each."""
+    folder, count = Folder(tmp_path), 12_000
+    leaves = [leaf_hash(str(number).encode()) for number in range(count)]
+    segment = folder.log("eu-1").segment(0)
+    segment.leaves.parent.mkdir(parents=True)
+    segment.leaves.write_bytes(b"".join(leaves))
+    roots = roots_at(b"".join(leaves), range(2, count + 1))
+    given = Place("anchor", "", 0, -1)
+    heads = [Head(size, root, given, given=True) for size, root in roots.items()]
+    del leaves[1]
+    found = Scan("eu-1", bytearray(b"".join(leaves)), {}, [Part(segment, 0, len(leaves))])
+    began = time.process_time()
+    (one,) = Placing(folder, found, [], heads).findings([])
+    assert (one.fault, one.place.index) == ("removed", 1)
+    assert time.process_time() - began < 4
