@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
+from router.cli import simulated_tables
 from router.cli.simulated_tables import tables
 from router.simulator.tally import Result, Tally, result
 
@@ -40,3 +42,12 @@ def test_what_differs_has_a_column_and_what_there_is_a_table(
         assert word in out
     assert "caches moved, ours, split=1:1, 0 replicas: 5, in 0.25 s (p50)" in out
     assert "strategy" not in out  # they are alike in it
+
+
+def test_every_column_is_explained_where_the_help_leads() -> None:
+    page = (Path(__file__).parents[3] / "docs" / "simulation.md").read_text()
+    columns = page.partition("## Columns")[2].partition("\n## ")[0]
+    every = [getattr(simulated_tables, name) for name in ("RUN", "ALL", "STRAND", "PART")]
+    titles = [title.split()[0] for table in every for title in table.values()]
+    assert len(titles) > 20
+    assert [title for title in titles if f"`{title}`" not in columns] == []
