@@ -25,18 +25,22 @@ UNKNOWN: Final = 10.0
 """Seconds that are taken for usual while that isn't known."""
 LEAST: Final = 0.05
 """Seconds: less is never taken for usual; a router's own pauses are as long."""
+OVERTAKEN: Final = 3
+"""So often an attempt was answered before one that began earlier, by LEAST and more, until a
+replica is known to compute several at once."""
 
 
 class Silence:
     """What every replica owes an answer to. Belongs to one event loop."""
 
-    __slots__ = ("_heard", "_loop_time", "_times", "_waiting")
+    __slots__ = ("_heard", "_loop_time", "_overtaken", "_times", "_waiting")
 
     def __init__(self, loop_time: Callable[[], float]) -> None:
         self._loop_time = loop_time
         self._waiting: defaultdict[str, set[Patience]] = defaultdict(set)
         self._times: dict[tuple[str, bool], deque[float]] = {}
         self._heard: dict[str, float] = {}
+        self._overtaken: dict[str, int] = {}
 
     def enter(self, one: Patience) -> None:
         """An attempt begins."""
@@ -52,6 +56,14 @@ class Silence:
             if times is None:
                 times = self._times[key, one.stream] = deque(maxlen=KEPT)
             times.append(now - one.began)
+            if not self.several(key):
+                latest = one.began - LEAST
+                if any(other.began < latest for other in self._waiting[key]):
+                    self._overtaken[key] = self._overtaken.get(key, 0) + 1
+
+    def several(self, key: str) -> bool:
+        """Whether a replica was seen to compute several requests at once, not one by one."""
+        return self._overtaken.get(key, 0) >= OVERTAKEN
 
     def heard(self, key: str) -> float:
         """Loop time at which a replica last gave first content; minus infinity if never."""
@@ -111,6 +123,7 @@ class Silence:
     def forget(self, keep: frozenset[str]) -> None:
         """Drop what is known of replicas that are gone."""
         self._heard = {key: at for key, at in self._heard.items() if key in keep}
+        self._overtaken = {key: n for key, n in self._overtaken.items() if key in keep}
         self._times = {one: times for one, times in self._times.items() if one[0] in keep}
         for key in [key for key in self._waiting.keys() - keep if not self._waiting[key]]:
             del self._waiting[key]

@@ -279,7 +279,7 @@ class Prober:
 
     async def _canary(self, replica: Replica) -> None:
         """Ask for one token. Late is not dead: an engine whose counters move is busy."""
-        key = replica.key
+        key, waits = replica.key, False
         patience = self._silence.quickest(key) + GRACE
         before = asyncio.create_task(self._progress(replica, patience))
         try:
@@ -288,12 +288,14 @@ class Prober:
                 told = await before
                 if await self._moves(replica, told):
                     verdict = Verdict.BUSY
+                elif verdict is Verdict.LATE and self._silence.computes(key, self._pace(key)):
+                    verdict = Verdict.UNKNOWN
                 elif verdict is Verdict.LATE:
-                    verdict = self._silent(replica, told)
+                    verdict, waits = Verdict.DOWN, self._one_by_one(replica, told)
         finally:
             before.cancel()
         self._learn(replica, verdict, "canary")
-        if verdict in BAD - {Verdict.AUTH}:
+        if verdict in BAD - {Verdict.AUTH} and not waits:
             self._silence.end(key)
 
     def _pace(self, key: str) -> float:
@@ -301,20 +303,17 @@ class Prober:
         learned = self.live.balance.paces.line(endpoint_of(key)).pace
         return max(PACE, min(2 * learned, 20 * PACE))
 
-    def _silent(self, replica: Replica, told: Reading | None) -> Verdict:
-        """What an engine's silence says of it; nothing while it may compute a long prompt.
+    def _one_by_one(self, replica: Replica, told: Reading | None) -> bool:
+        """Whether a canary may wait behind a request of ours, as at servers of one slot.
 
-        One that tells no counters may compute what it was asked before, as servers of one slot do,
-        one request after the other: while it has any of ours, nobody can tell that from standing
-        still, and what it computes is not to be lost.
+        Nobody can tell that from standing still where an engine tells no counters, and was not seen
+        to compute several at once. Others are asked first, and what it computes is not lost.
         """
-        key = replica.key
-        if self._silence.computes(key, self._pace(key)):
-            return Verdict.UNKNOWN
+        key, silence = replica.key, self._silence
         tells = told is not None and told.progress is not None
-        if tells or self.live.readings.moved(key) > -inf or not replica.endpoint.self_operated:
-            return Verdict.DOWN
-        return Verdict.UNKNOWN if self.live.inflight.requests(key) else Verdict.DOWN
+        if tells or self.live.readings.moved(key) > -inf or silence.several(key):
+            return False
+        return replica.endpoint.self_operated and self.live.inflight.requests(key) > 0
 
     async def _asked_for_one(self, replica: Replica, seconds: float) -> Verdict:
         live, endpoint = self.live, replica.endpoint

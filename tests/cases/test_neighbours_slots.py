@@ -53,6 +53,20 @@ async def asking(found: House) -> AsyncIterator[httpx.AsyncClient]:
         yield client
 
 
+REGIONS = ("fra1", "par1")
+
+
+@asynccontextmanager
+async def two(folder: Path, plan: Plan) -> AsyncIterator[tuple[House, httpx.AsyncClient]]:
+    plan = replace(plan, regions=tuple(f"self:{region}" for region in REGIONS))
+    async with house(folder, plan) as found:
+        key = {"authorization": f"Bearer {KEYS['eu']}"}
+        async with httpx.AsyncClient(
+            base_url=found.url, timeout=60, trust_env=False, headers=key
+        ) as client:
+            yield found, client
+
+
 @pytest_asyncio.fixture
 async def running(tmp_path: Path) -> AsyncIterator[tuple[House, httpx.AsyncClient]]:
     """One slot."""
@@ -65,7 +79,7 @@ async def test_a_long_answer_is_waited_for(running: tuple[House, httpx.AsyncClie
     live = found.router.live
     done = await ask(client, 70, stream=False)
     assert (done.status_code, done.headers["x-domicile-attempts"]) == (200, "1")
-    assert live.health.marked(live.loop_time()) == ()
+    await until(lambda: live.health.marked(live.loop_time()) == (), 10)
 
 
 @pytest.mark.parametrize("first", [False, True])
@@ -79,7 +93,47 @@ async def test_so_is_what_waits_behind_one(
     asking += [asyncio.create_task(ask(client, 2, stream=stream)) for stream in (True, False)]
     for done in await asyncio.gather(*asking):
         assert (done.status_code, done.headers["x-domicile-attempts"]) == (200, "1")
-    assert live.health.marked(live.loop_time()) == ()
+    await until(lambda: live.health.marked(live.loop_time()) == (), 10)
+
+
+async def test_others_are_asked_before_one_that_says_nothing(tmp_path: Path) -> None:
+    """It may stand still: nobody can tell, and so nothing goes there while others can be asked."""
+    async with two(tmp_path, ONE_SLOT) as (found, client):
+        for turn in range(24):
+            await ask(client, 1, stream=turn % 2 == 0)
+        live = found.router.live
+        long = asyncio.create_task(ask(client, 150, stream=False))
+        await until(lambda: sum(live.inflight.requests(key) for key in REGIONS))
+        [busy] = [key for key in REGIONS if live.inflight.requests(key)]
+        await until(lambda: busy in live.health.marked(live.loop_time()), 4)
+        for _ in range(4):
+            done = await ask(client, 1, stream=False)
+            assert done.headers["x-domicile-region"] != f"self:{busy}"
+        done = await long
+        assert (done.status_code, done.headers["x-domicile-attempts"]) == (200, "1")
+
+
+async def test_one_that_was_seen_to_compute_several_stands_still_when_it_says_nothing(
+    tmp_path: Path,
+) -> None:
+    """It tells no counters either, but a short answer passed long ones: a canary would, too."""
+    engine = EngineSpec(step_floor=0.02)
+    async with two(tmp_path, replace(ONE_SLOT, engine=engine)) as (found, client):
+        live = found.router.live
+        for _ in range(6):
+            rest = [asyncio.create_task(ask(client, 20, stream=False)) for _ in range(2)]
+            await asyncio.sleep(0.15)
+            await asyncio.gather(*rest, *(ask(client, 1, stream=True) for _ in range(4)))
+        assert all(live.silence.several(key) for key in REGIONS)
+        for key in REGIONS:
+            found.fleet[key].freeze()
+            asking = [asyncio.create_task(ask(client, 2, stream=True)) for _ in range(8)]
+            began = live.loop_time()
+            for done in await asyncio.gather(*asking):
+                assert (done.status_code, done.text.count("[DONE]")) == (200, 1)
+            assert live.loop_time() - began < 2 * live.silence.usual(key, True) + 4
+            found.fleet[key].thaw()
+            await until(lambda: live.health.marked(live.loop_time()) == (), 10)
 
 
 async def test_one_that_has_nothing_to_do_and_says_nothing_is_marked(
