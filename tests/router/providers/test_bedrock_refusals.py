@@ -1,6 +1,8 @@
 """What Bedrock's provider refuses, by name, and without repeating it."""
 
+import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import orjson
@@ -143,3 +145,21 @@ def test_a_refusal_never_repeats_the_prompt(
     assert error.__cause__ is None
     assert error.__suppress_context__ or error.__context__ is None
     assert canary not in f"{error!r} {error} {error.message} {error.param}"
+
+
+def test_the_page_names_what_bedrock_is_never_sent(
+    bedrock: Provider, endpoint: Make, ask: MakeAsk
+) -> None:
+    """Whoever has an application that sends one of them has no fallback there."""
+    page = (Path(__file__).parents[3] / "docs" / "endpoints.md").read_text()
+    told = page.partition("**What it is never sent.**")[2].partition("is not sent there")[0]
+    given: dict[str, object] = {
+        "user": "u", "safety_identifier": "s", "metadata": {"a": "b"}, "seed": 1, "n": 2,
+        "logprobs": True, "logit_bias": {"1": 1}, "frequency_penalty": 0.5,
+        "presence_penalty": 0.5, "prompt_cache_key": "k",
+    }  # fmt: skip
+    assert set(re.findall(r"`(\w+)`", told)) == set(given)
+    for name, value in given.items():
+        refusal = bedrock.refusal(ask(**{name: value}), endpoint())
+        assert refusal is not None, name
+        assert (refusal.code, refusal.param) == ("parameter_not_allowed", name)
