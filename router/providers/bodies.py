@@ -6,9 +6,10 @@ that stands twice, so a body with one is refused before anything is decided on i
 
 from __future__ import annotations
 
+import hmac
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 
 import orjson
@@ -28,6 +29,7 @@ _ANYWHERE = re.compile(rb'"model"\s*+:\s*+(' + _STRING + rb")", re.DOTALL)
 _OPEN = re.compile(rb"\s*+\{")
 
 
+_NAME = "uuid"
 _PAIR = re.compile(rb'"[ \t\n\r]*+:')
 
 
@@ -179,6 +181,42 @@ def with_salt(raw: bytes, parsed: Mapping[str, object], salt: str | None) -> byt
     document = orjson.loads(raw)
     document.pop(FIELD, None)
     return anew(document if salt is None else {FIELD: salt, **document})
+
+
+def with_names(raw: bytes, parsed: Mapping[str, object], salt: str | None) -> bytes:
+    """`raw` with the name of each image, sound and film (`uuid`) mixed with this salt; `parsed` is
+    the same body.
+
+    vLLM caches what it made of a medium under its client's name alone, without looking at the
+    medium, and answers from there. A name that two tenants use would give one the other's image.
+
+    Raises:
+        RequestError: `invalid_request`, a name is no text.
+    """
+    if not any(part.get(_NAME) is not None for part in _parts(parsed)):
+        return raw
+    document = orjson.loads(raw)
+    for part in _parts(document):
+        said = part.get(_NAME)
+        if isinstance(said, str):
+            given = said.encode("utf-8", "surrogatepass")
+            part[_NAME] = hmac.digest((salt or "").encode(), b"name\0" + given, "sha256").hex()
+        elif said is not None:
+            message = f"`{_NAME}` of a part of a message must be a text, or left out"
+            raise RequestError("invalid_request", message, param="messages")
+    return anew(document)
+
+
+def _parts(body: Mapping[str, object]) -> Iterator[dict[str, object]]:
+    """The parts of all messages, at any depth: a tool's result has parts, too."""
+    left = [body.get("messages"), body.get("input")]
+    while left:
+        one = left.pop()
+        if isinstance(one, list):
+            left += one
+        elif isinstance(one, dict):
+            yield one
+            left.append(one.get("content"))
 
 
 def with_transfer(raw: bytes, transfer: Mapping[str, object]) -> bytes:

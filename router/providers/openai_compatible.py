@@ -23,6 +23,7 @@ from router.providers.base import (
 from router.providers.bodies import (
     refuse_duplicates,
     splice_model,
+    with_names,
     with_priority,
     with_salt,
     with_transfer,
@@ -99,6 +100,7 @@ class OpenAiCompatible:
             body = with_priority(body, ask.body, number)
         if endpoint.cache_apart or FIELD in ask.body:
             body = with_salt(body, ask.body, ask.salt)
+        body = with_names(body, ask.body, ask.salt)
         if ask.stream and self._adds_usage(ask, endpoint):
             body = with_usage_in_stream(body, ask.body)
         if ask.transfer is not None:
