@@ -30,6 +30,7 @@ _OPEN = re.compile(rb"\s*+\{")
 
 
 _NAME = "uuid"
+_IDS = ("rid", "request_id")
 _PAIR = re.compile(rb'"[ \t\n\r]*+:')
 
 
@@ -217,6 +218,18 @@ def _parts(body: Mapping[str, object]) -> Iterator[dict[str, object]]:
         elif isinstance(one, dict):
             yield one
             left.append(one.get("content"))
+
+
+def without_ids(raw: bytes, parsed: Mapping[str, object]) -> bytes:
+    """`raw` without what a client calls its request (`rid`, `request_id`); `parsed` is the same.
+
+    SGLang and vLLM keep all running requests under these names and end them by them. Two equal ones
+    crash or hang an engine, and SGLang ends all whose names begin with that of a client that left.
+    """
+    if not any(name in parsed for name in _IDS):
+        return raw
+    document = orjson.loads(raw)
+    return anew({name: value for name, value in document.items() if name not in _IDS})
 
 
 def with_transfer(raw: bytes, transfer: Mapping[str, object]) -> bytes:

@@ -28,6 +28,7 @@ from router.providers.bodies import (
     with_salt,
     with_transfer,
     with_usage_in_stream,
+    without_ids,
 )
 from router.providers.failures import bad_answer, call_id, openai_failure
 from router.providers.streams import JsonDecoder
@@ -98,6 +99,8 @@ class OpenAiCompatible:
         if ask.priority is not None and endpoint.self_operated:
             number = NUMBERS[ask.priority] if endpoint.settings.get("scheduling") else 0
             body = with_priority(body, ask.body, number)
+        if endpoint.self_operated:
+            body = without_ids(body, ask.body)
         if endpoint.cache_apart or FIELD in ask.body:
             body = with_salt(body, ask.body, ask.salt)
         body = with_names(body, ask.body, ask.salt)
