@@ -249,3 +249,9 @@ class Endpoint:
     def cache_apart(self) -> bool:
         """Whether its engines are told to keep each tenant's prompts in a cache of their own."""
         return self.settings.get("cache") == "tenant"
+
+    @property
+    def left_out(self) -> tuple[str, ...]:
+        """Parameters that requests may have and it is never sent, by its operator's word."""
+        said = self.settings.get("leave_out")
+        return () if said is None else tuple(said.replace(",", " ").split())

@@ -366,6 +366,7 @@ _SETTINGS = {
     "guardrail": "guardrail id and version, as `abc123:1`",
     "guardrail_profile": "the guardrail's cross-region profile, or `none`",
     "retention_mode": "the account's retention mode, in the source region and every destination",
+    "leave_out": "parameters that requests may have and it is never sent, as `user seed`",
 }
 _PLACE_PARAMETERS = {
     "guardrailConfig": "guardrail",

@@ -32,6 +32,8 @@ def receipt_headers(dispatched: Dispatched) -> Lines:
         fixed, _head(receipt.checkpoint, policy), plan.arrival.id.encode(),
         receipt.record.encode(), len(dispatched.attempts),
     )  # fmt: skip
+    if left := [name for name in endpoint.left_out if plan.body.get(name) is not None]:
+        shown += lines([(b"x-domicile-left-out", ",".join(left).encode())])
     reservation = plan.admitted.lease.reservation
     if reservation is not None and reservation.levels:
         told = reservation.headers.items()

@@ -19,7 +19,7 @@ from router.providers.bedrock_failures import bedrock_failure
 from router.providers.bodies import anew, refuse_duplicates
 from router.providers.converse import Converse, Translated, Untranslatable
 from router.providers.converse_answer import EventAnswer, WholeAnswer, not_a_stream
-from router.providers.converse_ask import Wanted, lost, refused, unsupported, wanted
+from router.providers.converse_ask import SPARED, Wanted, lost, refused, unsupported, wanted
 from router.providers.converse_schemas import restore
 from router.providers.failures import bad_answer, call_id
 from router.transport.messages import Headers, Origin, OutboundRequest, header
@@ -105,6 +105,11 @@ class Bedrock:
         for url in endpoint.urls or ("",):
             base_url(SERVICE, region, url)
         _guardrail(endpoint)
+        for name in sorted(set(endpoint.left_out) - SPARED):
+            raise Misconfigured(
+                f"`{name}` can't be left out: an answer without it is another one; "
+                f"`leave_out` takes {', '.join(sorted(SPARED))}"
+            )
         load_signing()
 
     def encode(self, ask: Ask, endpoint: Endpoint, target: Target, now: float) -> OutboundRequest:
@@ -139,7 +144,8 @@ class Bedrock:
         refuse_places(_PLACES, ask.body, endpoint)
         if ask.surface not in self.surfaces:
             raise RequestError("capability_not_available", f"`{ask.surface}` can't be asked here")
-        body = {name: value for name, value in ask.body.items() if name not in _PLACES}
+        out = _PLACES | frozenset(endpoint.left_out)
+        body = {name: value for name, value in ask.body.items() if name not in out}
         asked = wanted(body, endpoint.allow_parameters)
         supported = self._converse.supported(converse_model(endpoint))
         if (refusal := unsupported(asked, supported)) is not None:

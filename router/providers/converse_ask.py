@@ -36,6 +36,13 @@ _NEUTRAL: Mapping[str, tuple[object, ...]] = {
     "modalities": (["text"],),
     "service_tier": ("auto", "default"),
 }
+# What an answer can do without; Converse has no word for it.
+SPARED = frozenset(
+    {
+        "user", "safety_identifier", "metadata", "seed", "frequency_penalty", "presence_penalty",
+        "prompt_cache_key", "verbosity",
+    }
+)  # fmt: skip
 _EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
 _TOOL_NAME = re.compile(r"[a-zA-Z][a-zA-Z0-9_-]{0,63}")
 _PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,39}")  # hardly a word of a prompt

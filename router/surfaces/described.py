@@ -32,6 +32,7 @@ _RECEIPT: Mapping[str, str] = MappingProxyType(
         "x-domicile-endpoint": "the endpoint that answered",
         "x-domicile-model": "the model that ran",
         "x-domicile-tier": "the tier that ran",
+        "x-domicile-left-out": "what the request had and the endpoint is never sent: `leave_out`",
         "x-domicile-attempts": "endpoints asked until one answered",
         "x-domicile-policy": "the digest of the policy that decided",
         "x-request-id": "this router's id of the request",

@@ -281,3 +281,23 @@ async def test_a_refusal_tells_what_would_be_taken(tmp_path: Path) -> None:
             assert what in error["message"]
             assert "PROMPT" not in error["message"]
         assert world.transport.sent == []
+
+
+async def test_what_was_left_out_is_told_with_the_answer(tmp_path: Path) -> None:
+    """Never in silence: an endpoint's operator says what it is not sent, and its client hears."""
+    said = {"output": {"message": {"role": "assistant", "content": [{"text": "a"}]}},
+            "stopReason": "end_turn", "usage": {"inputTokens": 1, "outputTokens": 1}}  # fmt: skip
+    bedrock = "retention_mode: none"
+    baseline = BASELINE.replace(bedrock, f"{bedrock}, leave_out: user seed", 1)
+
+    def script(host: str, number: int) -> Reply:
+        return Reply(200, JSON, [json.dumps(said).encode()]) if host == BEDROCK else answer()
+
+    async with built(tmp_path, script, Files(baseline=baseline)) as world:
+        done = await world.ask("world", model="sonnet", seed=7, temperature=0.5, user="u")
+        assert (done.status, done.sent["x-domicile-left-out"]) == (200, "user,seed")
+        assert b"seed" not in world.transport.sent[-1].body
+        for model, given in (("sonnet", None), ("assistant", 7)):
+            done = await world.ask("world", model=model, seed=given)
+            assert (done.status, "x-domicile-left-out" in done.sent) == (200, False)
+        assert json.loads(world.transport.sent[-1].body)["seed"] == 7

@@ -10,7 +10,7 @@ import pytest
 
 from regions.model import Endpoint
 from router.errors import RequestError
-from router.providers.base import Ask, AwsKeys, Provider, Target
+from router.providers.base import Ask, AwsKeys, Misconfigured, Provider, Target
 from router.providers.bedrock import Bedrock
 
 NOW = 1_795_000_000.0
@@ -163,3 +163,27 @@ def test_the_page_names_what_bedrock_is_never_sent(
         refusal = bedrock.refusal(ask(**{name: value}), endpoint())
         assert refusal is not None, name
         assert (refusal.code, refusal.param) == ("parameter_not_allowed", name)
+
+
+def test_what_an_answer_can_do_without_is_left_out_where_the_operator_says_so(
+    bedrock: Provider, endpoint: Make, ask: MakeAsk, keys: AwsKeys
+) -> None:
+    """Else an application that sends `user` has no fallback there. See BerriAI/litellm's
+    `drop_params`, which leaves out whatever a model does not take."""
+    there = endpoint(settings={"leave_out": "user, seed frequency_penalty"})
+    bedrock.check(there)
+    plain = bedrock.encode(ask(), endpoint(), Target(credential=keys), NOW).body
+    asked = ask(user="u", seed=7, frequency_penalty=0.5)
+    assert bedrock.refusal(asked, there) is None
+    assert bedrock.encode(asked, there, Target(credential=keys), NOW).body == plain
+    more = bedrock.refusal(ask(user="u", presence_penalty=0.5), there)
+    assert more is not None
+    assert more.param == "presence_penalty", "each is named by the operator, or refused"
+
+
+@pytest.mark.parametrize("name", ["n", "tools", "response_format", "logit_bias", "messages", "sed"])
+def test_what_makes_another_answer_is_never_left_out(
+    bedrock: Provider, endpoint: Make, name: str
+) -> None:
+    with pytest.raises(Misconfigured, match=f"`{name}` can't be left out: .* takes .*seed"):
+        bedrock.check(endpoint(settings={"leave_out": f"user {name}"}))
