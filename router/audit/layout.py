@@ -24,6 +24,7 @@ ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 """A log's id is a folder's name and the origin of its checkpoints."""
 _BLOCK: Final = 1 << 16
 _SECTOR: Final = 512
+_ZEROS: Final = re.compile(rb"\0++")
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,12 +172,9 @@ def sound(data: bytes) -> bytes:
     A file system may have written later blocks of a batch before earlier ones: those are zeros, to
     the end of a sector. No line holds a zero byte.
     """
-    at = data.find(b"\0")
-    while at >= 0:
-        end = len(data) - len(data[at:].lstrip(b"\0"))
-        if end == len(data) or end % _SECTOR == 0:
-            return data[:at]
-        at = data.find(b"\0", end)
+    for hole in _ZEROS.finditer(data):
+        if hole.end() == len(data) or hole.end() % _SECTOR == 0:
+            return data[: hole.start()]
     return data
 
 

@@ -101,7 +101,7 @@ _LOC = re.compile(r"\bloc\W+body\W+(\w+)")
 # A parameter in an error's words: in quotes, or as the beginning of a path; roles and the like are
 # quoted too.
 _ORDINARY = frozenset({"user", "model", "input", "prompt", "audio"})
-_QUOTED = re.compile(r"[`'](\w+)[^`'\s]{0,80}[`']|\b(messages|tools)\.\d")
+_QUOTED = re.compile(r"[`'](\w++)[^`'\s]{0,80}[`']|\b(messages|tools)\.\d")
 _REFUSAL = frozenset(
     {
         "content_filter", "content_policy_violation", "ResponsibleAIPolicyViolation",

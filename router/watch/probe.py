@@ -289,7 +289,9 @@ class Prober:
                 if await self._moves(replica, told):
                     verdict = Verdict.BUSY
                 elif verdict is Verdict.LATE and self._silence.computes(key, self._pace(key)):
-                    verdict = Verdict.UNKNOWN
+                    # What it computes is not lost; but who was silent before stays marked.
+                    found, waits = key in self._doubted, True
+                    verdict = Verdict.DOWN if found else Verdict.UNKNOWN
                 elif verdict is Verdict.LATE:
                     verdict, waits = Verdict.DOWN, self._one_by_one(replica, told)
         finally:

@@ -1,6 +1,7 @@
 """What an upstream's error means, and that none of its words come along."""
 
 import json
+import time
 
 import pytest
 from hypothesis import given
@@ -12,6 +13,7 @@ from router.providers.base import Kind
 from router.providers.failures import (
     by_status,
     call_id,
+    named_in,
     openai_error,
     openai_failure,
 )
@@ -113,3 +115,11 @@ def test_text_is_no_call_id(told: str) -> None:
 
 def test_no_header_no_call_id() -> None:
     assert call_id((), b"x-request-id") is None
+
+
+def test_a_long_word_of_an_error_holds_nobody_up() -> None:
+    """A client may write it: engines repeat what they refuse."""
+    said, began = "'" + "a" * 1_000_000, time.perf_counter()
+    assert named_in(said) is None
+    assert time.perf_counter() - began < 0.5
+    assert named_in(f"{said} but `temperature` is wrong") == "temperature"
