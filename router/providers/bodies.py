@@ -217,7 +217,7 @@ def _parts(body: Mapping[str, object]) -> Iterator[dict[str, object]]:
             left += one
         elif isinstance(one, dict):
             yield one
-            left.append(one.get("content"))
+            left += one.get("content"), one.get("output")
 
 
 def without_ids(raw: bytes, parsed: Mapping[str, object]) -> bytes:

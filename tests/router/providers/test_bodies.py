@@ -13,6 +13,7 @@ from router.errors import RequestError
 from router.providers.bodies import (
     refuse_duplicates,
     splice_model,
+    with_names,
     with_priority,
     with_salt,
     with_transfer,
@@ -167,3 +168,16 @@ def test_a_salt_that_engines_might_take_for_none_is_refused(said: object) -> Non
     with pytest.raises(RequestError, match="not empty") as caught:
         with_salt(raw, orjson.loads(raw), "ours")
     assert (caught.value.code, caught.value.param) == ("invalid_request", "cache_salt")
+
+
+def test_names_of_media_in_a_tools_output_are_mixed_too() -> None:
+    """The responses API has a tool's result in `output`; vLLM makes a message of its parts."""
+    image = {"type": "input_image", "image_url": "data:image/png;base64,aaaa", "uuid": "passport"}
+    call = {"type": "function_call_output", "call_id": "c", "output": [image]}
+    body = {"model": "m", "input": [call, {**call, "output": "uuid"}]}
+    raw = orjson.dumps(body)
+    one, other = (orjson.loads(with_names(raw, body, salt)) for salt in ("a", "b"))
+    names = {found["input"][0]["output"][0].pop("uuid") for found in (one, other)}
+    assert len({"passport", *names}) == 3
+    del image["uuid"]
+    assert one == other == {"model": "m", "input": [call, {**call, "output": "uuid"}]}
