@@ -40,6 +40,8 @@ _MEANT = {
     "germany": "DE",
     "france": "FR",
     "canada": "CA",
+    "greece": "GR",
+    "el": "GR",  # the European Union's own code
     "global": "worldwide",
     "world": "worldwide",
     "anywhere": "worldwide",

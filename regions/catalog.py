@@ -17,7 +17,7 @@ from typing import TypeVar
 from pydantic import BaseModel
 
 from regions.atlas import Atlas
-from regions.countries import ISO_3166_1
+from regions.countries import ISO_3166_1, code_hint
 from regions.document import parse_as
 from regions.facts import (
     BedrockFacts,
@@ -213,9 +213,9 @@ def _check_own(region_id: str, place: OwnRegion) -> None:
             "and `-`, as `self:fra1`; regions of providers come with the catalog"
         )
     if place.country not in ISO_3166_1:
-        hint = "; the United Kingdom is `GB`" if place.country == "UK" else ", as `DE`"
         raise PlaceError(
-            f"own region `{region_id}`: `{place.country}` is not an ISO 3166-1 country code{hint}"
+            f"own region `{region_id}`: `{place.country}` is not an ISO 3166-1 country code"
+            f"{code_hint(place.country)}"
         )
     if place.subdivision and not place.subdivision.startswith(f"{place.country}-"):
         raise PlaceError(

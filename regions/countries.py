@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
@@ -20,6 +20,10 @@ SX SY SZ TC TD TF TG TH TJ TK TL TM TN TO TR TT TV TW TZ UA UG UM US UY UZ VA VC
 VN VU WF WS YE YT ZA ZM ZW
 """
 ISO_3166_1: tuple[str, ...] = tuple(_CODES.split())
+_MEANT: Mapping[str, str] = MappingProxyType(
+    {"UK": "; the United Kingdom is `GB`", "EL": "; Greece is `GR`"}
+)
+"""Codes that the European Union writes and ISO 3166-1 doesn't have."""
 _BIT = MappingProxyType({code: 1 << (n + 1) for n, code in enumerate(ISO_3166_1)})
 _UNKNOWN = 1
 _ALL = (1 << (len(ISO_3166_1) + 1)) - 1
@@ -100,11 +104,19 @@ class Countries:
         return known if self.is_known else (*known, "unknown")
 
 
+def code_hint(code: str) -> str:
+    """What to write in place of what is no code, as the end of a sentence."""
+    upper = code.upper()
+    if upper in _BIT:
+        return f"; write `{upper}`"
+    return _MEANT.get(upper, ", as `DE` or `GB`")
+
+
 def _mask(codes: Iterable[str]) -> int:
     mask = 0
     for code in codes:
         bit = _BIT.get(code)
         if bit is None:
-            raise PlaceError(f"`{code}` is not an ISO 3166-1 country code (as `DE`, `GB`)")
+            raise PlaceError(f"`{code}` is not an ISO 3166-1 country code{code_hint(code)}")
         mask |= bit
     return mask

@@ -14,12 +14,12 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Annotated, Final
 
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator, Field, model_validator
 
 from policies.files import LimitsConfig, Urgency
 from policies.model import NO_LIMITS, Limits, Priority
 from policies.parts import limits_from
-from regions.document import Document, validate
+from regions.document import Document, DocumentError, DocumentErrors, validate
 from router.errors import RequestError
 from router.settings.config_types import Strict
 from router.settings.sink_urls import Address
@@ -66,6 +66,8 @@ class StoredKey:
     digest: bytes
     holder: Principal | Home
     expires: float | None = None
+    place: str = ""
+    """Where it is written, for messages."""
 
 
 def instant(text: str) -> float:
@@ -105,6 +107,16 @@ class KeyLine(Strict):
     home_region: str | None = None
     home_url: Address | None = None
 
+    @model_validator(mode="before")
+    @classmethod
+    def _digest_only(cls, written: object) -> object:
+        if isinstance(written, dict) and "key" in written and "sha256" not in written:
+            raise ValueError(
+                "has a `key`, but keys are not stored; write its digest, `sha256`, as "
+                "`domicile keys new` prints it"
+            )
+        return written
+
 
 class KeysFile(Strict):
     """`keys.yaml`."""
@@ -116,10 +128,11 @@ class KeysFile(Strict):
 class KeyRing:
     """The keys of one snapshot, found by digest."""
 
-    __slots__ = ("_keys", "digest")
+    __slots__ = ("_keys", "digest", "places")
 
     def __init__(self, keys: Iterable[StoredKey]) -> None:
         self._keys = {key.digest: key for key in keys}
+        self.places = {key.holder.key: key.place for key in self._keys.values()}
         # What a key stands for counts as well: one bound to another tenant is another ring.
         text = "\n".join(sorted(_line(key) for key in self._keys.values()))
         self.digest: str = hashlib.sha256(text.encode()).hexdigest()
@@ -256,47 +269,62 @@ def load_keys(text: bytes, name: str) -> KeyRing:
 
     Raises:
         DocumentErrors: every fault, each with its line.
-        ValueError: two lines with one id or digest, or a line without tenant and home.
     """
-    lines = validate(Document.parse(text, name), KeysFile).keys
-    _refuse_repeated(name, "id", (line.id for line in lines))
-    _refuse_repeated(name, "sha256", (line.sha256 for line in lines))
-    return KeyRing(_stored(name, line) for line in lines)
+    document = Document.parse(text, name)
+    lines = validate(document, KeysFile).keys
+    errors = [
+        *_repeated(document, "id", [line.id for line in lines]),
+        *_repeated(document, "sha256", [line.sha256 for line in lines]),
+    ]
+    stored = []
+    for number, line in enumerate(lines):
+        where = ("keys", number)
+        try:
+            stored.append(_stored(line, str(document.mark(where))))
+        except ValueError as error:
+            errors.append(document.error(where, str(error)))
+    if errors:
+        raise DocumentErrors(errors)
+    return KeyRing(stored)
 
 
-def _refuse_repeated(name: str, what: str, values: Iterable[str]) -> None:
-    seen: set[str] = set()
-    for value in values:
-        if value in seen:
-            raise ValueError(f"{name}: {what} `{value}` stands twice")
-        seen.add(value)
+def _repeated(document: Document, what: str, values: Sequence[str]) -> Iterable[DocumentError]:
+    first: dict[str, int] = {}
+    for number, value in enumerate(values):
+        if value in first:
+            line = document.mark(("keys", first[value], what)).line
+            message = f"{what} `{value}` stands twice; the first is at line {line}"
+            yield document.error(("keys", number, what), message)
+        first.setdefault(value, number)
 
 
-def _stored(name: str, line: KeyLine) -> StoredKey:
-    digest, limits = bytes.fromhex(line.sha256), _limits(name, line)
+def _stored(line: KeyLine, place: str) -> StoredKey:
+    digest, limits = bytes.fromhex(line.sha256), _limits(line)
     if line.limits != LimitsConfig() and (line.tenant is None or line.role == "auditor"):
-        raise ValueError(f"{name}: key `{line.id}`: limits are for keys that send requests here")
+        raise ValueError(f"key `{line.id}`: limits are for keys that send requests here")
     if line.tenant is None:
         if line.home_region is None or line.home_url is None:
-            raise ValueError(f"{name}: key `{line.id}` needs a tenant, or home_region and home_url")
-        return StoredKey(digest, Home(line.id, line.home_region, line.home_url), line.expires)
+            raise ValueError(f"key `{line.id}` needs a tenant, or home_region and home_url")
+        return StoredKey(
+            digest, Home(line.id, line.home_region, line.home_url), line.expires, place
+        )
     if line.role != "auditor" and (line.tenant == EVERY or line.view_from):
-        raise ValueError(f"{name}: key `{line.id}`: all tenants and view_from are for auditors")
+        raise ValueError(f"key `{line.id}`: all tenants and view_from are for auditors")
     attributes = dict(line.attributes)
     priority = None if line.priority is None else Priority.named(line.priority)
     holder = Principal(
         line.id, line.tenant, line.app, line.role, limits, attributes, line.view_from, priority,
     )  # fmt: skip
-    return StoredKey(digest, holder, line.expires)
+    return StoredKey(digest, holder, line.expires, place)
 
 
-def _limits(name: str, line: KeyLine) -> Limits:
+def _limits(line: KeyLine) -> Limits:
     """As written in either place."""
     limits = limits_from(line.limits)
     if line.concurrency is None:
         return limits
     if limits.concurrency is not None:
-        raise ValueError(f"{name}: key `{line.id}`: `concurrency` stands beside `limits` and in it")
+        raise ValueError(f"key `{line.id}`: `concurrency` stands beside `limits` and in it")
     return replace(limits, concurrency=line.concurrency)
 
 

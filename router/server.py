@@ -237,7 +237,7 @@ async def serve(
 
     Args:
         workers: instead of the file's `router.workers`. More than one run under a supervisor.
-        begun: called once both addresses are its own.
+        begun: called once requests are taken, by every worker and at the admin listener.
 
     Raises:
         ConfigError, DocumentErrors, AuditError: it can't start; says why.

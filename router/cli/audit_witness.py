@@ -61,6 +61,7 @@ def serve(folder: Path, key_file: Path, name: str, logs: tuple[str, ...], listen
       domicile audit witness serve seen --key witness.key --name w.example.com/1 \\
         --log eu-1.vkey --listen 0.0.0.0:8090
 
+    The line it begins with shows its vkey, which must stand in a router's `log.anchor.key`.
     Put TLS in front of it. Exit codes: 0 stopped, 1 it could not start.
     """  # noqa: D301
     import uvicorn
@@ -70,8 +71,9 @@ def serve(folder: Path, key_file: Path, name: str, logs: tuple[str, ...], listen
     host, _, port = listen.rpartition(":")
     if not host or not port.isdigit():
         raise click.UsageError(f"`--listen {listen}` is not HOST:PORT")
-    application = witness_app(_witness(folder, key_file, name, logs))
-    click.echo(f"domicile: witness `{name}` on {listen}", err=True)
+    witness = _witness(folder, key_file, name, logs)
+    application = witness_app(witness)
+    click.echo(f"domicile: witness {witness.key.vkey} on {listen}", err=True)
     uvicorn.run(
         application,
         host=host.strip("[]"),

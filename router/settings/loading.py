@@ -27,6 +27,8 @@ from policies.model import Policy
 from policies.signatures import ComplianceKey, require_signed
 from regions.boundaries import boundary
 from regions.catalog import package_data
+from regions.document import Document
+from regions.document import Path as DocumentPath
 from regions.places import PlaceError
 from router import obligations
 from router.audit.settings import LogSettings
@@ -79,7 +81,7 @@ def load_snapshot(path: Path, environment: Mapping[str, str], now: float) -> Sna
     if authority:
         require_same(signing, loaded.policy.endpoints, trust)
     targets = targets_of(loaded.policy, providers, environment, base, trust)
-    _agree(config, loaded.policy, keys, baseline)
+    _agree(path, config, loaded.policy, keys, baseline)
     difficulty = rate(loaded.policy, base)
     data, facts = catalog_data()
     signed = {**signed, **_trusted(trust)}
@@ -241,13 +243,17 @@ def _trust(policy: Policy, base: Path, baseline: Sequence[PolicyFile]) -> dict[s
     return {name: tls for name, tls in found.items() if tls is not None}
 
 
-def _agree(config: Config, policy: Policy, keys: KeyRing, baseline: Sequence[PolicyFile]) -> None:
+def _agree(
+    path: Path, config: Config, policy: Policy, keys: KeyRing, baseline: Sequence[PolicyFile]
+) -> None:
     """6."""
-    for what, region in _own_places(config):
+    for where, region in _own_places(config):
         try:
             policy.atlas.region(region)
         except PlaceError as error:
-            raise ConfigError(f"{what}: {error}") from None
+            what = ".".join(str(part) for part in where)
+            mark = Document.parse(named_file(path), str(path)).mark(where)
+            raise ConfigError(f"{mark}: `{what}`: {error}") from None
     for mistake in mistakes(policy):
         raise ConfigError(mistake)
     _agree_on_classes(config, policy, keys, baseline)
@@ -257,7 +263,7 @@ def _agree(config: Config, policy: Policy, keys: KeyRing, baseline: Sequence[Pol
     obligations.check(policy, kept)
     for holder in keys.holders:
         if isinstance(holder, Principal):
-            _known(f"{config.keys.file}: key `{holder.key}`", holder, policy)
+            _known(f"{keys.places[holder.key]}: key `{holder.key}`", holder, policy)
 
 
 def _agree_on_classes(
@@ -270,7 +276,7 @@ def _agree_on_classes(
         for one in unread(policy)
     ]
     said += [
-        f"{config.keys.file}: key `{holder.key}` has a `priority`"
+        f"{keys.places[holder.key]}: key `{holder.key}` has a `priority`"
         for holder in keys.holders
         if isinstance(holder, Principal) and holder.priority is not None
     ]
@@ -280,12 +286,12 @@ def _agree_on_classes(
         )
 
 
-def _own_places(config: Config) -> Iterable[tuple[str, str]]:
-    yield "router.region", config.router.region
-    for peer in config.router.peers:
-        yield "router.peers", peer.region
+def _own_places(config: Config) -> Iterable[tuple[DocumentPath, str]]:
+    yield ("router", "region"), config.router.region
+    for number, peer in enumerate(config.router.peers):
+        yield ("router", "peers", number, "region"), peer.region
     if config.state is not None:
-        yield "state.region", config.state.region
+        yield ("state", "region"), config.state.region
 
 
 def _known(named: str, holder: Principal, policy: Policy) -> None:

@@ -34,7 +34,7 @@ from router.server import Listener, bind, listener, signals
 from router.settings.handover import hand_over, settle_log, worker_log
 from router.settings.reload import Reloader, Source
 from router.snapshot import Snapshot
-from router.supervisor.crew import Crew
+from router.supervisor.crew import BEAT, Crew
 from router.supervisor.slot import Slot
 from router.watch.loops import Loop, Loops
 from router.watch.start import LOOK_AT_FILES
@@ -49,7 +49,7 @@ async def supervise(
     count: int,
     begun: Callable[[], None] = lambda: None,
 ) -> None:
-    """Run `count` workers until SIGTERM or SIGINT; `begun` is called once the addresses are ours.
+    """Run `count` workers until SIGTERM or SIGINT; `begun` is called once all of them serve.
 
     Raises:
         ConfigError, AuditError: it can't start, or no worker can be started any more; says why.
@@ -64,7 +64,6 @@ async def supervise(
         door = partial(bind, address, LISTEN, True)
         slots = [Slot(n, name, door, door(True)) for n, name in enumerate(logs, 1)]
         private = bind(config.admin, "admin")
-        begun()
         path = token_path(log.dir, config.id)
         path.parent.mkdir(parents=True, exist_ok=True)
         token = new_token(path, os.urandom)
@@ -75,7 +74,7 @@ async def supervise(
 
         reloader = Reloader(crew, crew, source, kept=kept)
         front = listener(admin.build(crew, reloader, token))
-        await _run(crew, reloader, front, private, clocks)
+        await _run(crew, reloader, front, private, clocks, begun)
         await settled(crew, log)
 
 
@@ -118,9 +117,20 @@ async def settled(crew: Crew, log: LogSettings) -> None:
 
 
 async def _run(
-    crew: Crew, reloader: Reloader, front: Listener, private: socket.socket, clocks: Clocks
+    crew: Crew,
+    reloader: Reloader,
+    front: Listener,
+    private: socket.socket,
+    clocks: Clocks,
+    begun: Callable[[], None],
 ) -> None:
     """4 and 5."""
+
+    async def tell() -> None:
+        while not (crew.whole().ready and front.started):
+            await clocks.sleep(BEAT)
+        begun()
+
     stop, hurry = asyncio.Event(), asyncio.Event()
     asked: set[asyncio.Task[None]] = set()
 
@@ -133,8 +143,10 @@ async def _run(
     loops = Loops(crew, clocks.sleep, clocks.random)
     serving = asyncio.create_task(front.serve([private]))
     with signals(stop, hurry, look):
+        telling = asyncio.create_task(tell())
         loops.start([Loop("files", LOOK_AT_FILES, reloader.look, limit=600.0)])
         await stop.wait()
+        telling.cancel()
         await loops.close()
         await crew.stop(crew.snapshot.config.router.limits.drain, hurry)
         front.should_exit = front.force_exit = True

@@ -70,6 +70,7 @@ def test_expressions(catalog: Catalog, text: str, inside: list[str], outside: li
         ("eu", "`eu` is not known; did you mean `EU`?"),
         ("eu-only", "`eu-only` is not known; did you mean `EU`?"),
         ("EU-only", "did you mean `EU`?"),
+        ("EL", "`EL` is not known; did you mean `GR`?"),
         ("EuropeanUnion", "did you mean `EU`?"),
         ("European_Union", "did you mean `EU`?"),
         ("global", "did you mean `worldwide`?"),

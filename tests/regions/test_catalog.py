@@ -52,6 +52,7 @@ def test_own_regions_lie_over_the_package_s(catalog: Catalog) -> None:
         ("self:", OwnRegion("DE"), "must be `self:` and a name"),
         ("self:Fra 1", OwnRegion("DE"), "must be `self:` and a name"),
         ("self:lon", OwnRegion("UK"), "the United Kingdom is `GB`"),
+        ("self:ath", OwnRegion("EL"), "Greece is `GR`"),
         ("self:x", OwnRegion("XX"), "`XX` is not an ISO 3166-1 country code"),
         ("self:x", OwnRegion("DE", "FR-IDF"), "subdivision `FR-IDF` is not in `DE`"),
         ("self:x", OwnRegion("DE", lat=91), "`lat` must lie in -90 to 90"),

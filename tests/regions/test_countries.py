@@ -40,6 +40,18 @@ def test_any_reads_any() -> None:
     assert (Countries.any() - Countries.of([])).is_any
 
 
+@pytest.mark.parametrize(
+    ("code", "hint"),
+    [("UK", "the United Kingdom is `GB`"), ("EL", "Greece is `GR`"), ("el", "Greece is `GR`"),
+     ("de", "write `DE`"), ("XX", "as `DE` or `GB`")],
+)  # fmt: skip
+def test_a_code_that_iso_does_not_have_is_refused_with_the_one_that_is_meant(
+    code: str, hint: str
+) -> None:
+    with pytest.raises(PlaceError, match=f"`{code}` is not an ISO 3166-1 country code.*{hint}"):
+        Countries.of([code])
+
+
 def test_mistakes() -> None:
     with pytest.raises(PlaceError, match="`UK` is not an ISO 3166-1 country code"):
         Countries.of(["UK"])

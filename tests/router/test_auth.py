@@ -94,15 +94,32 @@ def test_a_bad_line_is_named(line: str, words: str) -> None:
     assert "keys.yaml:3:" in str(caught.value)
 
 
-def test_repeated_and_homeless_keys() -> None:
-    with pytest.raises(ValueError, match="stands twice"):
-        load_keys(
-            f"version: 1\nkeys:\n  - {{id: a, sha256: {DIGEST}, tenant: t}}\n"
-            f"  - {{id: b, sha256: {DIGEST}, tenant: t}}\n".encode(),
-            "k",
-        )
-    with pytest.raises(ValueError, match="needs a tenant"):
-        load_keys(f"version: 1\nkeys:\n  - {{id: a, sha256: {DIGEST}}}\n".encode(), "k")
+@pytest.mark.parametrize(
+    ("lines", "told"),
+    [
+        ([f"{{id: a, sha256: {DIGEST}, tenant: t}}", f"{{id: b, sha256: {DIGEST}, tenant: t}}"],
+         "4:21: sha256 `{}` stands twice; the first is at line 3"),
+        ([f"{{id: a, sha256: {DIGEST}, tenant: t}}", f"{{id: a, sha256: {'0' * 64}, tenant: t}}"],
+         "4:10: id `a` stands twice; the first is at line 3"),
+        ([f"{{id: a, sha256: {DIGEST}}}"], "3:5: key `a` needs a tenant, or home_region"),
+        ([f"{{id: a, sha256: {DIGEST}, tenant: '*'}}"], "3:5: key `a`: all tenants and view_from"),
+        ([f"{{id: a, sha256: {DIGEST}, tenant: t, role: auditor, limits: {{requests: 1/min}}}}"],
+         "3:5: key `a`: limits are for keys"),
+        (["{id: a, key: dom-1, tenant: t}"], "3:5: `keys.0`: has a `key`, but keys are not stored"),
+    ],
+)  # fmt: skip
+def test_every_fault_of_a_keys_file_has_its_place(lines: list[str], told: str) -> None:
+    text = "version: 1\nkeys:\n" + "".join(f"  - {line}\n" for line in lines)
+    with pytest.raises(DocumentErrors) as caught:
+        load_keys(text.encode(), "keys.yaml")
+    assert f"keys.yaml:{told.format(DIGEST)}" in str(caught.value)
+
+
+def test_all_faults_of_a_keys_file_are_told_at_once() -> None:
+    one = f"{{id: a, sha256: {DIGEST}}}"
+    with pytest.raises(DocumentErrors) as caught:
+        load_keys(f"version: 1\nkeys:\n  - {one}\n  - {one}\n".encode(), "k")
+    assert [error.mark.line for error in caught.value.errors] == [3, 4, 4, 4]
 
 
 def test_attributes_may_be_one_value_or_several() -> None:

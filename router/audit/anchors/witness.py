@@ -29,7 +29,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from router.audit.anchors.cosign import WitnessKey, cosign
 from router.audit.disk import Disk
 from router.audit.errors import AuditError, NoteInvalid
-from router.audit.note import Checkpoint, PublicKey, parse_checkpoint
+from router.audit.note import Checkpoint, PublicKey, note_parts, parse_checkpoint
 from router.audit.reading import LogReader
 from router.audit.tree import EMPTY_ROOT, verify_consistency
 
@@ -182,6 +182,11 @@ class WitnessAnchor:
         except NoteInvalid as error:
             raise AnchorRefused(f"witness `{self._witness.name}`: {error}") from error
         if self._witness.cosigned_at(cosigned) is None:
-            raise AnchorRefused(f"witness `{self._witness.name}` sent no signature of its own")
+            signed = note_parts(cosigned.text)[1][len(note_parts(head.text)[1]) :]
+            names = ", ".join(sorted({f"`{name}`" for name, _, _ in signed})) or "nobody"
+            raise AnchorRefused(
+                f"witness `{self._witness.name}` sent no signature of its own, but of {names}; "
+                "`log.anchor.key` is the vkey that `audit witness serve` shows"
+            )
         self._size = head.size
         return cosigned

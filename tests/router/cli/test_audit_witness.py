@@ -13,9 +13,10 @@ from pathlib import Path
 import pytest
 
 from router.audit.anchors.cosign import read_witness_key
-from router.audit.anchors.witness import AnchorRefused
+from router.audit.anchors.witness import AnchorRefused, Answer, Witness, WitnessAnchor
 from router.audit.layout import Folder
 from router.audit.note import parse_checkpoint
+from router.audit.reading import LogReader
 from router.audit.verify import verify
 from router.entries.anchoring import publishers
 from router.settings.config_log import AnchorSection
@@ -74,6 +75,29 @@ async def test_a_log_is_anchored_there(filled: LogBox, url: tuple[str, str]) -> 
     assert read_witness_key(url[1]).cosigned_at(cosigned) is not None
     verdict = verify(filled.folder, against=[cosigned], public_keys=[filled.key])
     assert verdict.statuses == ["intact"]
+
+
+async def test_a_witness_under_another_name_shows_its_vkey_and_is_refused_by_it(
+    domicile: Domicile, filled: LogBox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    key, log = tmp_path / "w.key", domicile("audit", "vkey", filled.key_file, "--log", "eu-1").out
+    made = read_witness_key(domicile("audit", "witness", "key", key, "--name", "w.example").out)
+    served: list[Witness] = []
+    monkeypatch.setattr("router.witness.witness_app", served.append)
+    monkeypatch.setattr("uvicorn.run", lambda *_, **__: None)
+    ran = domicile("audit", "witness", "serve", tmp_path / "seen", "--key", key,
+                   "--name", "other.example", "--log", log.strip())  # fmt: skip
+    (witness,) = served
+    assert witness.key.vkey in ran.err
+    assert witness.key.vkey != made.vkey
+
+    async def send(body: bytes) -> Answer:
+        return witness.add_checkpoint(body)
+
+    folder = Folder(filled.folder).log("eu-1")
+    anchor = WitnessAnchor(made, LogReader(folder), send)
+    with pytest.raises(AnchorRefused, match=r"`w\.example` sent no .* but of `other\.example`"):
+        await anchor.publish(parse_checkpoint(folder.checkpoint.read_text()))
 
 
 def test_a_key_is_made_once(domicile: Domicile, tmp_path: Path) -> None:

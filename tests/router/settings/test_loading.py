@@ -47,10 +47,12 @@ def test_the_same_files_have_the_same_digest_and_others_another(tmp_path: Path) 
 @pytest.mark.parametrize(
     ("old", "new", "told"),
     [
-        ("region: self:fra1\n", "region: self:nowhere\n", "router.region"),
+        ("region: self:fra1\n", "region: self:nowhere\n",
+         r"domicile\.yaml:\d+:\d+: `router\.region`: region `self:nowhere`"),
         ("baseline: [baseline.yaml]", "baseline: [none.yaml]", "`none.yaml` matches no file"),
         ("keys: {file: keys.yaml}", "keys: {file: none.yaml}", "can't read the keys file"),
-        ("id: eu-1", 'id: eu-1\n  peers: [{region: self:x, url: "http://x"}]', "router.peers"),
+        ("id: eu-1", 'id: eu-1\n  peers: [{region: self:x, url: "https://x"}]',
+         r"domicile\.yaml:\d+:\d+: `router\.peers\.0\.region`: "),
     ],
 )  # fmt: skip
 def test_a_fault_of_the_main_file(tmp_path: Path, old: str, new: str, told: str) -> None:
@@ -104,12 +106,12 @@ def test_a_fault_of_an_endpoint_says_where_it_is_written(
     assert str(raised.value).count("endpoint `") == 1
 
 
-def test_a_fault_of_a_key_says_in_which_file(tmp_path: Path) -> None:
+def test_a_fault_of_a_key_says_where_it_is_written(tmp_path: Path) -> None:
     path = Files().write(tmp_path)
     keys = (tmp_path / "keys.yaml").read_text()
     (tmp_path / "keys.yaml").write_text(keys.replace("tenant: eu,", "tenant: nobody-knows,"))
     with pytest.raises(
-        ConfigError, match=r"^keys\.yaml: key `key-eu`: tenant `nobody-knows` is in"
+        ConfigError, match=r"^keys\.yaml:\d+:5: key `key-eu`: tenant `nobody-knows` is in"
     ):
         load_snapshot(path, ENVIRONMENT, now())
 
