@@ -43,6 +43,7 @@ class Quarantine:
         """Raises AuditError: the state can't be written."""
         self._live = live
         self._file = file
+        self._shown: dict[tuple[str, str], set[str]] = {}
         self._imposed = tuple(self._bound(one) for one in file.state.imposed)
         if self._imposed != file.state.imposed:
             self._save(self._imposed)
@@ -134,8 +135,12 @@ class Quarantine:
 
     def _show(self) -> None:
         parts: dict[str, dict[str, str]] = {name: {} for name in _FIELDS.values()}
+        shown, self._shown = self._shown, {}
         for one in self._imposed:
-            named = dict.fromkeys(self._names(one), f"quarantine: {one.reason} (as `{one.name}`)")
+            # A name that a reload took away: plans made before it may still have it.
+            gone = shown.get((one.what, one.name), set()) - self._those(one.what).keys()
+            names = self._shown[one.what, one.name] = self._names(one) | gone
+            named = dict.fromkeys(names, f"quarantine: {one.reason} (as `{one.name}`)")
             parts[_FIELDS[one.what]] |= {**named, one.name: f"quarantine: {one.reason}"}
         for what, name in _FIELDS.items():
             self._live.metrics.set("domicile_vetoes", len(parts[name]), (what,))

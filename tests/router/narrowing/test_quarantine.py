@@ -230,6 +230,32 @@ async def test_a_name_that_came_back_is_still_out_and_so_is_a_copy(tmp_path: Pat
         assert board.current.endpoints["copy"] == "quarantine: worse (as `par-large`)"
 
 
+async def test_a_plan_made_before_a_reload_finds_its_copy_out_as_well(tmp_path: Path) -> None:
+    """Its own next attempt may be at a name that no file has any more."""
+    async with watched(sound(tmp_path), lambda host, number: refused()) as world:
+        book = world.watches.quarantine
+        await book.impose("endpoint", "par-large", "incident", "boss")
+        add_copy(world)
+        world.change("baseline/main.yaml", "par-large, iad-large]", "par-large, copy, iad-large]")
+        await world.watches.swap.reload(world.box.snapshot())
+        send, again = world.transport.send, [True]
+
+        async def reloading(request: OutboundRequest, timeouts: Timeouts) -> OutboundResponse:
+            if request.method == "POST" and again:
+                again.clear()
+                world.change("baseline/main.yaml", "copy", "other")
+                await world.watches.swap.reload(world.box.snapshot())
+            return await send(request, timeouts)
+
+        world.transport.send = reloading  # type: ignore[method-assign]
+        assert (await world.ask()).status == 503
+        assert not again
+        assert 3 not in {one.origin.port for one in world.transport.sent if one.method == "POST"}
+        assert {"par-large", "copy", "other"} <= set(world.router.live.vetoes.current.endpoints)
+        await book.lift("endpoint", "other", "over", "boss")
+        assert world.router.live.vetoes.current.endpoints == {}
+
+
 async def test_who_stood_beside_it_under_a_name_of_its_own_is_not_meant(tmp_path: Path) -> None:
     async with watched(sound(tmp_path)) as world:
         add_copy(world)
