@@ -12,6 +12,10 @@ from regions.footprints.own import hosts
 from regions.places import Region
 
 _CLOUDS = {".azure.com": "azure", ".azure.us": "azure-usgov", ".azure.cn": "azure-china"}
+_SERVICES = ("openai", "cognitiveservices", "services.ai", "models.ai", "inference.ml")
+"""Azure's model services. The rest of its domain is anybody's: a customer's machine is
+`x.REGION.cloudapp.azure.com`, and `models.inference.ai.azure.com` is GitHub's, with no
+deployment."""
 _ZONES = ("DataZoneStandard", "DataZoneProvisionedManaged", "DataZoneBatch")
 _IN_REGION = ("Standard", "ProvisionedManaged")
 _APAC = frozenset({"AU", "HK", "ID", "IN", "JP", "KR", "MY", "NZ", "SG", "TH", "TW"})
@@ -35,9 +39,22 @@ def describe(draft: Draft) -> None:
             draft.process_unknown(
                 f"one cloud: `{host}` is of `{cloud}`, the source of `{partition}`"
             )
+        _one_region(draft, host, region)
     operated(draft, partition, region)
     if draft.setting("hosting") == "anthropic":
         operated(draft, "anthropic")
+
+
+def _one_region(draft: Draft, host: str, region: Region | None) -> None:
+    """Some hosts name their region, as `x.eastus.models.ai.azure.com`, behind the customer's
+    own name: the call goes there, whatever `source` says."""
+    known = {one.id for one in draft.catalog.atlas.regions}
+    for label in host.split(".")[1:]:
+        named = f"azure:{label}"
+        if named in known and (region is None or named != region.id):
+            draft.process_unknown(
+                f"one region: `{host}` names `{label}`; make `source` equal to it"
+            )
 
 
 def _describe(draft: Draft, sku: str, region: Region) -> None:
@@ -84,6 +101,6 @@ VENDOR = Vendor(
         "deployment": "the deployment's name",
         "api_version": "the API version",
     },
-    domains=("azure.com", "azure.us", "azure.cn"),
+    domains=tuple(f"{service}{cloud}" for cloud in _CLOUDS for service in _SERVICES),
     place_parameters={"azure_endpoint": "url", "deployment_id": "deployment"},
 )
