@@ -103,15 +103,17 @@ class Reached:
 
 
 def reached(
-    fleet: SimulatedFleet, calls: Iterable[BedrockCall], log: Path, clock: Clock
+    fleet: SimulatedFleet, calls: Iterable[BedrockCall], log: Path, clock: Clock | None = None
 ) -> Iterator[Reached]:
-    """What upstreams saw, oldest first at each."""
+    """What upstreams saw, oldest first at each. `clock`: the router's, if it has not the machine's,
+    which is set right now and then, and so can't be told from a monotonic one."""
     for replica in fleet:
         endpoint = endpoint_of(replica.region)
         for hit in replica.seen:
             if hit.request_id == "probe":
                 continue  # a canary: a constant prompt, no client's request
-            yield Reached(hit.request_id, endpoint, replica.name, clock.at(hit.at))
+            at = hit.wall if clock is None else clock.at(hit.at)
+            yield Reached(hit.request_id, endpoint, replica.name, at)
     by_index = {
         trace.decision.place.index: trace.id
         for trace in traces(log).values()
@@ -124,7 +126,8 @@ def reached(
         named = orjson.loads(call.body)["requestMetadata"]["domicile-record"]
         region = call.region or call.signed_region
         request = by_index[int(named.split("/")[1])]
-        yield Reached(request, endpoints[region], region, clock.at(call.at))
+        at = call.wall if clock is None else clock.at(call.at)
+        yield Reached(request, endpoints[region], region, at)
 
 
 def unjustified(found: Iterable[Reached], log: Mapping[str, Trace]) -> Iterator[str]:

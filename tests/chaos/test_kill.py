@@ -26,7 +26,7 @@ from router.audit.tree import leaf_hash
 from router.audit.verify import verify
 from router.simulator.fleet import SimulatedFleet
 from tests.chaos import evidence
-from tests.chaos.world import Client, Clock, Heard, Question, specs, write
+from tests.chaos.world import Client, Heard, Question, specs, write
 from tests.router.audit.faults import Fault, Vandal
 
 # Fifty deaths are CI's; a few of the same kind are everybody's.
@@ -171,7 +171,7 @@ def nothing_lost(log: Path, held: Held, since: int) -> None:
 
 async def killed(folder: Path, free_port: Callable[[], int]) -> None:
     rng = random.Random(11)
-    held, clock = Held(), Clock(time.time())
+    held = Held()
     log = folder / "log"
     async with serving(folder, free_port) as (router, fleet, port):
         for _ in range(KILLS):
@@ -180,7 +180,7 @@ async def killed(folder: Path, free_port: Callable[[], int]) -> None:
             nothing_lost(log, held, known)
         held.restarts.append(await router.start())
         assert await router.end(signal.SIGTERM) == 0, router.said
-        found = list(evidence.reached(fleet, (), log, clock))
+        found = list(evidence.reached(fleet, (), log))
     settled(log, held, found)
     tampered(folder, held, rng)
 

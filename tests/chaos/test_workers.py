@@ -7,7 +7,6 @@ import os
 import random
 import signal
 import sys
-import time
 from base64 import b64decode
 from collections.abc import Callable
 from pathlib import Path
@@ -20,7 +19,7 @@ from router.audit.receipt import Receipt
 from router.audit.roster import read_roster
 from router.audit.verify import verify
 from tests.chaos import evidence
-from tests.chaos.world import Clock, Heard, Question
+from tests.chaos.world import Heard, Question
 from tests.router.supervisor.running import Running, running, until
 
 KILLS = int(os.environ.get("DOMICILE_KILLS") or (10 if os.environ.get("CI") else 4))
@@ -63,7 +62,6 @@ async def test_a_killed_worker_takes_nothing_with_it(
     tmp_path: Path, free_port: Callable[[], int]
 ) -> None:
     rng, heard, stop = random.Random(5), list[Heard](), asyncio.Event()
-    clock = Clock(time.time())
     async with running(tmp_path, free_port) as one:
         await one.ready()
         asking = [asyncio.create_task(ask(one, heard, stop, rng)) for _ in range(ASKING)]
@@ -72,7 +70,7 @@ async def test_a_killed_worker_takes_nothing_with_it(
         stop.set()
         await asyncio.wait_for(asyncio.gather(*asking), 60)
         assert await one.end() == 0, one.said
-        found = list(evidence.reached(one.fleet, (), tmp_path / "log", clock))
+        found = list(evidence.reached(one.fleet, (), tmp_path / "log"))
     assert min(meanwhile) > 0, "the other one served on"
     whole(tmp_path / "log", heard, found)
 
