@@ -49,6 +49,7 @@ from router.settings import bounded
 
 _ALGORITHM = b"\x01"  # Ed25519 in signed-note
 _STATEMENT = "domicile-certificate-v1"
+_COSIGNS = b"\x04"  # a witness's Ed25519, see `anchors/cosign.py`
 _CERTIFIES = b"\xff" + _STATEMENT.encode()  # a kind of signature of our own
 _KEY_BYTES = 32
 _POINT_BYTES = 65
@@ -103,6 +104,8 @@ def read_public_key(text: str) -> PublicKey:
         raw = b64decode(encoded, validate=True)
     except (ValueError, Base64Error) as error:
         raise NoteInvalid("the public key is neither PEM nor a vkey `name+hash+key`") from error
+    if raw.startswith(_COSIGNS):
+        raise NoteInvalid(f"`{name}` is a witness's vkey, not a log's: `audit vkey` prints that")
     kind = _CERTIFIES if raw.startswith(_CERTIFIES) else _ALGORITHM
     key = PublicKey(raw[len(kind) :])
     fits = len(key.raw) == (_KEY_BYTES if kind == _ALGORITHM else _POINT_BYTES)

@@ -54,6 +54,10 @@ def read_witness_key(vkey: str) -> WitnessKey:
         raw = b64decode(encoded, validate=True)
     except (ValueError, Base64Error) as error:
         raise NoteInvalid("a witness's key is a vkey, `name+hash+key`") from error
+    if raw[:1] == b"\x01" or raw[:1] == b"\xff":
+        raise NoteInvalid(
+            f"`{name}` is a log's vkey, not a witness's: `audit witness key` prints that"
+        )
     found = WitnessKey(name, PublicKey(raw[1:]))
     if raw[:1] != _ALGORITHM or len(raw) != 33 or found.key_hash.hex() != stated:
         raise NoteInvalid(f"the vkey of witness `{name}` does not match its own hash")

@@ -14,6 +14,7 @@ import pytest
 
 from router.audit.anchors.cosign import read_witness_key
 from router.audit.anchors.witness import AnchorRefused, Answer, Witness, WitnessAnchor
+from router.audit.errors import NoteInvalid
 from router.audit.layout import Folder
 from router.audit.note import parse_checkpoint
 from router.audit.reading import LogReader
@@ -98,6 +99,17 @@ async def test_a_witness_under_another_name_shows_its_vkey_and_is_refused_by_it(
     anchor = WitnessAnchor(made, LogReader(folder), send)
     with pytest.raises(AnchorRefused, match=r"`w\.example` sent no .* but of `other\.example`"):
         await anchor.publish(parse_checkpoint(folder.checkpoint.read_text()))
+
+
+def test_a_vkey_of_the_other_kind_is_named_as_one(
+    domicile: Domicile, filled: LogBox, tmp_path: Path
+) -> None:
+    made = domicile("audit", "witness", "key", tmp_path / "w.key", "--name", "w.example").out
+    log = domicile("audit", "vkey", filled.key_file, "--log", "eu-1").out
+    ran = domicile("audit", "verify", filled.folder, "--key", made.strip())
+    assert "`w.example` is a witness's vkey, not a log's" in ran.err
+    with pytest.raises(NoteInvalid, match="`eu-1` is a log's vkey, not a witness's"):
+        read_witness_key(log)
 
 
 def test_a_key_is_made_once(domicile: Domicile, tmp_path: Path) -> None:
