@@ -43,7 +43,7 @@ class Quarantine:
         """Raises AuditError: the state can't be written."""
         self._live = live
         self._file = file
-        self._shown: dict[tuple[str, str], set[str]] = {}
+        self._ever: dict[What, dict[str, frozenset[str]]] = {}
         self._imposed = tuple(self._bound(one) for one in file.state.imposed)
         if self._imposed != file.state.imposed:
             self._save(self._imposed)
@@ -98,7 +98,7 @@ class Quarantine:
 
     def _names(self, one: Imposed) -> set[str]:
         """What it is called: an endpoint or a key may have got another name since."""
-        return {one.name, *bearing(one.called, self._those(one.what))}
+        return {one.name, *bearing(one.called, self._ever[one.what])}
 
     def _those(self, what: What) -> Mapping[str, frozenset[str]]:
         """Those that are known by more than their names, and what they are."""
@@ -135,12 +135,10 @@ class Quarantine:
 
     def _show(self) -> None:
         parts: dict[str, dict[str, str]] = {name: {} for name in _FIELDS.values()}
-        shown, self._shown = self._shown, {}
+        for kind in WHATS:  # plans made before a reload may have a name that it took away
+            self._ever[kind] = {**self._ever.get(kind, {}), **self._those(kind)}
         for one in self._imposed:
-            # A name that a reload took away: plans made before it may still have it.
-            gone = shown.get((one.what, one.name), set()) - self._those(one.what).keys()
-            names = self._shown[one.what, one.name] = self._names(one) | gone
-            named = dict.fromkeys(names, f"quarantine: {one.reason} (as `{one.name}`)")
+            named = dict.fromkeys(self._names(one), f"quarantine: {one.reason} (as `{one.name}`)")
             parts[_FIELDS[one.what]] |= {**named, one.name: f"quarantine: {one.reason}"}
         for what, name in _FIELDS.items():
             self._live.metrics.set("domicile_vetoes", len(parts[name]), (what,))

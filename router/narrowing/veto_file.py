@@ -20,7 +20,7 @@ from router.settings.config_types import Strict
 
 NAME: Final = "vetoes.json"
 What = Literal["endpoint", "place", "operator", "key"]
-WHATS: Final[tuple[str, ...]] = get_args(What)
+WHATS: Final[tuple[What, ...]] = get_args(What)
 MAX_REASON: Final = 500
 
 

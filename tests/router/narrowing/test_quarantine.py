@@ -256,6 +256,25 @@ async def test_a_plan_made_before_a_reload_finds_its_copy_out_as_well(tmp_path: 
         assert world.router.live.vetoes.current.endpoints == {}
 
 
+async def test_a_plan_made_before_a_reload_finds_what_is_imposed_after_it(tmp_path: Path) -> None:
+    """Under the name that it has since: nobody can give the one that the plan has."""
+    async with watched(sound(tmp_path), lambda host, number: refused()) as world:
+        send, again = world.transport.send, [True]
+
+        async def renaming(request: OutboundRequest, timeouts: Timeouts) -> OutboundResponse:
+            if request.method == "POST" and again:
+                again.clear()
+                world.change("baseline/main.yaml", "par-large", "paris")
+                await world.watches.swap.reload(world.box.snapshot())
+                await world.watches.quarantine.impose("endpoint", "paris", "incident", "boss")
+            return await send(request, timeouts)
+
+        world.transport.send = renaming  # type: ignore[method-assign]
+        assert (await world.ask()).status == 503
+        assert not again
+        assert 3 not in {one.origin.port for one in world.transport.sent if one.method == "POST"}
+
+
 async def test_who_stood_beside_it_under_a_name_of_its_own_is_not_meant(tmp_path: Path) -> None:
     async with watched(sound(tmp_path)) as world:
         add_copy(world)
