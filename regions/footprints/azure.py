@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from regions.footprints.draft import Draft, Vendor
 from regions.footprints.offers import offered, operated
-from regions.footprints.own import hosts
+from regions.footprints.own import hosts, one_region
 from regions.places import Region
 
 _CLOUDS = {".azure.com": "azure", ".azure.us": "azure-usgov", ".azure.cn": "azure-china"}
@@ -39,22 +39,10 @@ def describe(draft: Draft) -> None:
             draft.process_unknown(
                 f"one cloud: `{host}` is of `{cloud}`, the source of `{partition}`"
             )
-        _one_region(draft, host, region)
+        one_region(draft, host, region)
     operated(draft, partition, region)
     if draft.setting("hosting") == "anthropic":
         operated(draft, "anthropic")
-
-
-def _one_region(draft: Draft, host: str, region: Region | None) -> None:
-    """Some hosts name their region, as `x.eastus.models.ai.azure.com`, behind the customer's
-    own name: the call goes there, whatever `source` says."""
-    known = {one.id for one in draft.catalog.atlas.regions}
-    for label in host.split(".")[1:]:
-        named = f"azure:{label}"
-        if named in known and (region is None or named != region.id):
-            draft.process_unknown(
-                f"one region: `{host}` names `{label}`; make `source` equal to it"
-            )
 
 
 def _describe(draft: Draft, sku: str, region: Region) -> None:

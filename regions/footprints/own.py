@@ -6,6 +6,7 @@ import re
 from urllib.parse import urlsplit
 
 from regions.footprints.draft import DECLARED, Draft, Vendor
+from regions.places import Region
 
 # A self-operated endpoint can't live at a vendor's own host; one that says so is a mistake.
 MANAGED_HOSTS = (
@@ -152,6 +153,22 @@ def _host(url: str) -> str:
     except ValueError:
         host = None
     return (host or url).rstrip(".")
+
+
+def one_region(draft: Draft, host: str, region: Region | None) -> None:
+    """Some hosts name their region, as `x.eastus.models.ai.azure.com` (Snowflake's as
+    `x.east-us-2.azure…`), behind the customer's own name: the call goes there, whatever `source`
+    says."""
+    if region is None:
+        return
+    known = {one.id for one in draft.catalog.atlas.regions}
+    for label in host.split(".")[1:]:
+        ids = {f"{region.provider}:{label}", f"{region.provider}:{label.replace('-', '')}"} & known
+        other_cloud = label in {"aws", "azure", "gcp"} - {region.provider}
+        if other_cloud or (ids and region.id not in ids):
+            draft.process_unknown(
+                f"one region: `{host}` names `{label}`; make `source` equal to it"
+            )
 
 
 def is_managed(host: str) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from regions.footprints.draft import Draft, Vendor
 from regions.footprints.offers import offered, operated
+from regions.footprints.own import hosts, one_region
 
 
 def describe_databricks(draft: Draft) -> None:
@@ -27,6 +28,8 @@ def describe_snowflake(draft: Draft) -> None:
         )
     elif parameter != "DISABLED" or region is not None:
         offered(draft, "snowflake", parameter, region)
+    for host in hosts(draft.endpoint.urls):
+        one_region(draft, host, region)
     operated(draft, "snowflake", region)
     if region is not None:
         operated(draft, region.partition.name, region)
@@ -37,4 +40,8 @@ DATABRICKS = Vendor(
     {"cross_geo": "the workspace's cross-Geo processing, `on` or `off`"},
     domains=("databricks.com", "azuredatabricks.net"),
 )
-SNOWFLAKE = Vendor(describe_snowflake, {"cross_region": "the value of CORTEX_ENABLED_CROSS_REGION"})
+SNOWFLAKE = Vendor(
+    describe_snowflake,
+    {"cross_region": "the value of CORTEX_ENABLED_CROSS_REGION"},
+    domains=("snowflakecomputing.com", "snowflakecomputing.cn"),
+)

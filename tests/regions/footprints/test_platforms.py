@@ -34,3 +34,26 @@ def test_the_account_s_setting_decides(
     found = footprint(endpoint, PLAIN_CALL, catalog, now)
     assert found.process.ids == places
     assert not found.operate.is_known
+
+
+@pytest.mark.parametrize(
+    ("source", "host", "inside"),
+    [
+        ("aws:eu-central-1", "x.eu-central-1.snowflakecomputing.com", True),
+        ("aws:eu-central-1", "org-x.snowflakecomputing.com", True),
+        ("aws:eu-central-1", "x.us-east-1.snowflakecomputing.com", False),
+        ("aws:eu-central-1", "x.us-east-2.aws.snowflakecomputing.com", False),
+        ("aws:eu-central-1", "x.west-europe.azure.snowflakecomputing.com", False),
+        ("azure:westeurope", "x.west-europe.azure.snowflakecomputing.com", True),
+        ("azure:westeurope", "x.north-europe.azure.snowflakecomputing.com", False),
+        ("aws:eu-central-1", "snowflakecomputing.com.example", False),
+    ],
+)
+def test_an_account_is_where_its_host_says(
+    catalog: Catalog, now: float, source: str, host: str, inside: bool
+) -> None:
+    settings = {"cross_region": "DISABLED"}
+    endpoint = Endpoint("e", "snowflake", "snowflake", "m", source, (f"https://{host}",), settings)
+    found = footprint(endpoint, PLAIN_CALL, catalog, now).process
+    assert found.is_known == inside
+    assert (found.ids == (source,)) == inside
