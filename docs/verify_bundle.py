@@ -1,5 +1,4 @@
 """Check a Domicile bundle with only its log's public key, Python and `cryptography`."""
-# python verify_bundle.py BUNDLE.json PUBLIC_KEY (PEM or vkey): what it proves, or why it doesn't.
 
 import json
 import re
@@ -78,10 +77,9 @@ def verify(bundle, key):
         require(path == [bytes.fromhex(step).hex() for step in path], f"{at}: no path of hashes")
         require(root_of(text.encode(), at, size, path) == root, f"{at} is not in this log")
         require(lines[at].get("i", at) == at, f"{at} says it is elsewhere")
-    interned = {at: one["v"] for at, one in lines.items() if one["k"] == "intern"}
 
     def resolved(value):
-        shared = interned[value.pop("@")] if "@" in value else {}
+        shared = lines[value.pop("@")]["v"] if "@" in value else {}
         return {**shared, **value} if value else shared
 
     entries = {at: one for at, one in lines.items() if one["k"] not in ("intern", "segment")}
