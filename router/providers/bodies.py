@@ -30,7 +30,7 @@ _OPEN = re.compile(rb"\s*+\{")
 
 
 _NAME = "uuid"
-_IDS = ("rid", "request_id")
+_IDS = frozenset({"rid", "request_id"})
 _PAIR = re.compile(rb'"[ \t\n\r]*+:')
 
 
@@ -194,6 +194,8 @@ def with_names(raw: bytes, parsed: Mapping[str, object], salt: str | None) -> by
     Raises:
         RequestError: `invalid_request`, a name is no text.
     """
+    if b"uuid" not in raw and b"\\u" not in raw:  # as in most: an escape may spell it, too
+        return raw
     if not any(part.get(_NAME) is not None for part in _parts(parsed)):
         return raw
     document = orjson.loads(raw)
@@ -226,7 +228,7 @@ def without_ids(raw: bytes, parsed: Mapping[str, object]) -> bytes:
     SGLang and vLLM keep all running requests under these names and end them by them. Two equal ones
     crash or hang an engine, and SGLang ends all whose names begin with that of a client that left.
     """
-    if not any(name in parsed for name in _IDS):
+    if _IDS.isdisjoint(parsed):
         return raw
     document = orjson.loads(raw)
     return anew({name: value for name, value in document.items() if name not in _IDS})

@@ -181,3 +181,10 @@ def test_names_of_media_in_a_tools_output_are_mixed_too() -> None:
     assert len({"passport", *names}) == 3
     del image["uuid"]
     assert one == other == {"model": "m", "input": [call, {**call, "output": "uuid"}]}
+
+
+def test_an_escape_hides_no_name() -> None:
+    r"""JSON may spell `uuid` as `\u0075uid`: what is looked at are bytes first."""
+    raw = rb'{"messages":[{"role":"user","content":[{"type":"image_url","\u0075uid":"x"}]}]}'
+    sent = orjson.loads(with_names(raw, orjson.loads(raw), "salt"))
+    assert sent["messages"][0]["content"][0]["uuid"] not in ("x", None)
