@@ -36,6 +36,25 @@ class Place:
         return cls(url, f"{origin.host}:{origin.port}", priority, share)
 
 
+def listed(text: str) -> list[str]:
+    """The base URLs in a file of replicas, one a line; `#` begins a comment.
+
+    Raises:
+        ValueError: it says none, or one that can't be called; its line is not shown, since it may
+            hold a key.
+    """
+    if not text.strip():  # as a file is for a moment that is written anew
+        raise ValueError("is empty; a fleet without replicas has a line with `#`")
+    lines = [line.partition("#")[0].strip() for line in text.splitlines()]
+    for number, url in enumerate(lines, 1):
+        try:
+            if url:
+                Origin.parse(url)
+        except ValueError as error:
+            raise ValueError(f"has no base URL in line {number}: {error}") from None
+    return [url for url in lines if url]
+
+
 Members = Mapping[str, Sequence[Place]]
 """What an endpoint says of its `replicas` → what was found there."""
 

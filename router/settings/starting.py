@@ -13,10 +13,9 @@ from policies.findings import Finding, Severity
 from regions.document import Document, Tree
 from router.config import Config, ConfigError
 from router.settings import bounded
-from router.settings.members import looked_up
+from router.settings.members import listed, looked_up
 from router.settings.secrets import resolve
 from router.snapshot import Snapshot
-from router.transport.messages import Origin
 
 _SCHEMES: Final = ("env:", "file:", "aws-secret:")
 _REDIS: Final = ("state", "redis")
@@ -100,12 +99,8 @@ def _why(path: Path) -> str:
         return f"can't be read: {error.strerror}"
     except UnicodeDecodeError:
         return "is not UTF-8"
-    if not text.strip():
-        return "is empty; a fleet without replicas has a line with `#`"
-    for number, line in enumerate(text.splitlines(), 1):
-        if url := line.partition("#")[0].strip():
-            try:
-                Origin.parse(url)
-            except ValueError as error:  # the line is not shown, since it may hold a key
-                return f"has no base URL in line {number}: {error}"
+    try:
+        listed(text)
+    except ValueError as error:
+        return str(error)
     return ""

@@ -26,10 +26,10 @@ from typing import Final
 from regions.model import Endpoint
 from router.live import Live
 from router.settings import bounded
-from router.settings.members import Members, Place, inside, looked_up
+from router.settings.members import Members, Place, inside, listed, looked_up
 from router.settings.swap import Swap
 from router.snapshot import Snapshot
-from router.transport.messages import Origin, Transport
+from router.transport.messages import Transport
 from router.transport.names import Addresses, Look, Names, NotFound, Service, base_url
 from router.watch.kubernetes import ACCOUNT, ready
 
@@ -185,10 +185,10 @@ class Discoverer:
 
     async def _file(self, what: str) -> list[str]:
         text = await self._settled(what)
-        if not text.strip():  # as a file is for a moment that is written anew
-            raise NotFound(f"`{what}` is empty; a fleet without replicas has a line with `#`")
-        lines = [line.partition("#")[0].strip() for line in text.splitlines()]
-        return [checked(line) for line in lines if line]
+        try:
+            return listed(text)
+        except ValueError as error:
+            raise NotFound(f"`{what}` {error}") from None
 
     async def _settled(self, what: str) -> str:
         """A file's text, once nobody writes it any more: half of a line may name another server,
@@ -267,16 +267,3 @@ def _told(what: str, looked: Looked, endpoint: Endpoint) -> tuple[str, bool]:
         return f"all {found} addresses found lie outside `within`", False
     outside = f"{found - usable} of {found} addresses found lie outside `within`"
     return "; ".join([*looked.left, *([outside] if usable < found else [])]), True
-
-
-def checked(url: str) -> str:
-    """A URL that can be called.
-
-    Raises:
-        NotFound: it can't; the line is not shown, since it may hold a key.
-    """
-    try:
-        Origin.parse(url)
-    except ValueError as error:
-        raise NotFound(f"a line of the file is no base URL: {error}") from None
-    return url

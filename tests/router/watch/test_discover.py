@@ -11,9 +11,10 @@ import pytest
 
 from regions.health import Sign
 from router.providers.base import Bearer
+from router.settings.members import listed
 from router.transport.names import Located, NotFound, Service
 from router.watch import discover, start
-from router.watch.discover import Discoverer, checked, placed
+from router.watch.discover import Discoverer, placed
 from tests.cases.built import BASELINE, ENVIRONMENT, Files, built, until
 from tests.router.crowd import hosts
 from tests.router.scripted import answer, refused
@@ -140,8 +141,8 @@ async def test_nothing_is_told_of_a_fleet_that_a_reload_took_away(tmp_path: Path
 
 
 def test_a_line_that_may_hold_a_key_is_not_shown() -> None:
-    with pytest.raises(NotFound) as error:
-        checked("http://me:secret@host")
+    with pytest.raises(ValueError, match="in line 1") as error:
+        listed("http://me:secret@host")
     assert "secret" not in str(error.value)
 
 
